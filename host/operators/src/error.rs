@@ -1,0 +1,102 @@
+//! What can go wrong inside an operator.
+
+use arrow::error::ArrowError;
+use datafusion::error::DataFusionError;
+use millstream_common::{Fault, Hint};
+use millstream_state::StateError;
+use millstream_wasm::WasmError;
+
+/// An operator could not do its part of a batch.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OperatorError {
+    /// An expression failed on the data: a cast, an overflow, a division by zero.
+    #[error("{operator} failed")]
+    Expression {
+        /// The operator, as `explain` shows it.
+        operator: String,
+        /// What failed.
+        #[source]
+        source: Box<DataFusionError>,
+    },
+    /// A plugin call failed.
+    #[error("{operator} failed in a plugin")]
+    Plugin {
+        /// The operator.
+        operator: String,
+        /// What the plugin did.
+        #[source]
+        source: Box<WasmError>,
+    },
+    /// The operator was given parts that do not fit together.
+    #[error("{operator} cannot work: {reason}")]
+    Misfit {
+        /// The operator.
+        operator: String,
+        /// What does not fit.
+        reason: String,
+    },
+    /// A row of the state is not what the operator wrote.
+    #[error("{operator} cannot read a row of its state")]
+    StateRow {
+        /// The operator.
+        operator: String,
+        /// What is wrong with the row.
+        #[source]
+        source: ArrowError,
+    },
+    /// The state store failed.
+    #[error("{operator} cannot use its state")]
+    State {
+        /// The operator.
+        operator: String,
+        /// What failed.
+        #[source]
+        source: StateError,
+    },
+}
+
+impl OperatorError {
+    /// Wraps an error of an expression, looking inside for an error of a plugin that travelled through DataFusion.
+    pub fn from_expression(operator: &str, error: DataFusionError) -> Self {
+        let operator = operator.to_owned();
+        match unwrap_plugin_error(error) {
+            Ok(source) => Self::Plugin { operator, source },
+            Err(source) => Self::Expression { operator, source },
+        }
+    }
+}
+
+/// Finds the plugin error that a function handed to DataFusion as `External`. The only place that takes errors out of
+/// DataFusion's chain.
+fn unwrap_plugin_error(error: DataFusionError) -> Result<Box<WasmError>, Box<DataFusionError>> {
+    match error {
+        DataFusionError::External(inner) => {
+            inner.downcast::<WasmError>().map_err(|other| Box::new(DataFusionError::External(other)))
+        }
+        DataFusionError::Context(text, inner) => {
+            unwrap_plugin_error(*inner).map_err(|inner| Box::new(DataFusionError::Context(text, inner)))
+        }
+        other => Err(Box::new(other)),
+    }
+}
+
+impl Hint for OperatorError {
+    fn fault(&self) -> Fault {
+        match self {
+            Self::Expression { .. } => Fault::Data,
+            Self::Misfit { .. } => Fault::Bug,
+            Self::StateRow { .. } => Fault::Corrupt,
+            Self::Plugin { source, .. } => source.fault(),
+            Self::State { source, .. } => source.fault(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Expression { .. } | Self::Misfit { .. } | Self::StateRow { .. } => None,
+            Self::Plugin { source, .. } => source.hint(),
+            Self::State { source, .. } => source.hint(),
+        }
+    }
+}

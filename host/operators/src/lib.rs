@@ -1,0 +1,19 @@
+//! Operators: what stands between the rows of a batch and the rows of its result.
+//!
+//! Middle of the data path: `plan` builds a [`Pipeline`] of operators once per run; the runtime pushes the rows
+//! of each batch through it, then the barrier, and takes what comes out to the sink.
+//!
+//! Rule of its life: an operator sees batches and barriers in order and gives batches out; it knows no mode of
+//! execution, no source and no sink. What must survive a batch is in the state store, nowhere else.
+//!
+//! It parses no SQL, and decides nothing about offsets, triggers or commits.
+
+mod context;
+mod error;
+mod operator;
+mod pipeline;
+
+pub use context::BatchContext;
+pub use error::OperatorError;
+pub use operator::{EventTimeSeen, Operator, OperatorMetrics, StateOpener, Stateful};
+pub use pipeline::{Node, Pipeline};

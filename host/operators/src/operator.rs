@@ -1,0 +1,150 @@
+//! The contract of an operator.
+
+use crate::{BatchContext, OperatorError};
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use millstream_common::OperatorUid;
+use millstream_state::{StateError, StateManifest, StateStore};
+
+/// One step of a query.
+///
+/// The life of a batch: any number of `push` on its ports, then one `barrier`. Rows may come out at either.
+/// After an error the pipeline calls nothing more in this batch but `abort` and [`Stateful::abort`].
+pub trait Operator: Send {
+    /// The columns of every batch that comes out.
+    fn schema(&self) -> &SchemaRef;
+
+    /// One line for `explain`: kind and expressions.
+    fn describe(&self) -> String;
+
+    /// Takes rows on input `port` (numbered from 0 as in [`Node`](crate::Node)); appends rows that can go on to `out`.
+    ///
+    /// # Errors
+    /// When an expression, a plugin or the state store fails.
+    fn push(
+        &mut self,
+        port: usize,
+        rows: &RecordBatch,
+        context: &BatchContext,
+        out: &mut Vec<RecordBatch>,
+    ) -> Result<(), OperatorError>;
+
+    /// The border of the batch: every input has been pushed. Operators that gather rows emit here.
+    ///
+    /// # Errors
+    /// As `push`.
+    fn barrier(&mut self, context: &BatchContext, out: &mut Vec<RecordBatch>) -> Result<(), OperatorError> {
+        let _ = (context, out);
+        Ok(())
+    }
+
+    /// Forgets rows that were gathered and event times that were seen: the batch failed and will be run again.
+    /// Changes of state are forgotten by [`Stateful::abort`], which is called as well.
+    fn abort(&mut self) {}
+
+    /// The operator's state, if it keeps any.
+    fn stateful(&mut self) -> Option<&mut dyn Stateful> {
+        None
+    }
+
+    /// What a watermark operator saw in this batch; taking it forgets it.
+    fn take_event_time(&mut self) -> Option<EventTimeSeen> {
+        None
+    }
+}
+
+/// What one watermark operator saw in one batch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EventTimeSeen {
+    /// The watermark operator, by the name of its stream.
+    pub node: String,
+    /// Its delay in microseconds.
+    pub delay_us: i64,
+    /// Rows with an event time.
+    pub rows: u64,
+    /// Least, greatest event time in microseconds and the sum of all (for the average); `None` without rows.
+    pub range_us: Option<(i64, i64, i128)>,
+}
+
+/// Opens the stores of operators: the runtime knows the folders and the files.
+pub trait StateOpener {
+    /// Opens the store of one partition at exactly the version that `manifest` names.
+    ///
+    /// # Errors
+    /// When the files are not there, whole and right.
+    fn open(
+        &self,
+        uid: &OperatorUid,
+        partition: u32,
+        manifest: &StateManifest,
+    ) -> Result<Box<dyn StateStore>, StateError>;
+}
+
+/// The counters of one stateful operator in one batch (Spark's `StateOperatorProgress`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OperatorMetrics {
+    /// Spark's name for the operator: `stateStoreSave`, `dedupe`, `globalLimit`, …
+    pub operator_name: String,
+    /// Keys after the batch.
+    pub rows_total: u64,
+    /// Keys written in the batch.
+    pub rows_updated: u64,
+    /// Keys removed in the batch.
+    pub rows_removed: u64,
+    /// Rows dropped as late (after partial aggregation, as Spark counts).
+    pub rows_dropped_by_watermark: u64,
+    /// Bytes in memory.
+    pub memory_bytes: u64,
+    /// Milliseconds spent on updates.
+    pub updates_ms: u64,
+    /// Milliseconds spent on removals.
+    pub removals_ms: u64,
+    /// Milliseconds spent on making the version durable.
+    pub commit_ms: u64,
+}
+
+/// The state side of an operator.
+pub trait Stateful {
+    /// The operator's stable name.
+    fn uid(&self) -> &OperatorUid;
+
+    /// The digest of key and value schema: stored with each batch; a change is refused.
+    fn schema_id(&self) -> String;
+
+    /// The schema in words, for messages and `checkpoint show`: `key: word utf8 | value: count int64`.
+    fn schema_text(&self) -> String;
+
+    /// How many partitions the state has.
+    fn partitions(&self) -> u32;
+
+    /// Opens all partitions, `manifests[p]` for partition `p`. Replaces stores that were open.
+    ///
+    /// # Errors
+    /// When a store cannot be opened.
+    fn open(&mut self, opener: &dyn StateOpener, manifests: &[StateManifest]) -> Result<(), StateError>;
+
+    /// Whether a batch without new rows would change the result, now that the watermark moved
+    /// from `old` to `new`.
+    fn wants_no_data_batch(&self, old: millstream_common::Watermark, new: millstream_common::Watermark) -> bool;
+
+    /// Makes the batch's changes durable; answers the files of the new version per partition.
+    ///
+    /// # Errors
+    /// When a changelog cannot be written.
+    fn prepare(&mut self) -> Result<Vec<StateManifest>, StateError>;
+
+    /// The commit log has the batch.
+    fn commit(&mut self);
+
+    /// Forgets the batch.
+    fn abort(&mut self);
+
+    /// Deletes files that no retained batch names; `retained[p]` are the manifests of partition `p`.
+    ///
+    /// # Errors
+    /// When files cannot be deleted.
+    fn retain(&mut self, retained: &[Vec<StateManifest>]) -> Result<(), StateError>;
+
+    /// The counters of the batch that was last prepared.
+    fn metrics(&self) -> OperatorMetrics;
+}

@@ -1,0 +1,161 @@
+//! A query as a tree of operators, and the way of rows through it.
+
+use crate::{BatchContext, EventTimeSeen, Operator, OperatorError, Stateful};
+use arrow::array::RecordBatch;
+use std::convert::Infallible;
+
+/// A node of the tree.
+pub enum Node {
+    /// Rows of a source enter here; the number is the index into the inputs of [`Pipeline::run`].
+    Slot(usize),
+    /// An operator and its inputs, port by port.
+    Operator {
+        /// The step.
+        operator: Box<dyn Operator>,
+        /// Where its rows come from.
+        inputs: Vec<Node>,
+    },
+}
+
+/// A query as a tree of operators; the root's rows go to the sink.
+pub struct Pipeline {
+    root: Node,
+}
+
+impl Pipeline {
+    /// A pipeline that ends in `root`.
+    pub fn new(root: Node) -> Self {
+        Self { root }
+    }
+
+    /// Runs one batch: every batch of rows goes through the tree as far as it can before the next one is taken,
+    /// then the barrier passes from the leaves up. `inputs[slot]` are the batches of that slot; all of them are
+    /// taken. When an operator fails, the batch is aborted in all of them.
+    ///
+    /// # Errors
+    /// The first error of an operator.
+    pub fn run(
+        &mut self,
+        inputs: &mut [Vec<RecordBatch>],
+        context: &BatchContext,
+    ) -> Result<Vec<RecordBatch>, OperatorError> {
+        // What an aborted attempt at the batch saw does not count.
+        self.take_event_times();
+        let mut out = Vec::new();
+        let result = drive(&mut self.root, inputs, context, &mut |rows| {
+            out.push(rows);
+            Ok(())
+        });
+        inputs.iter_mut().for_each(Vec::clear);
+        match result {
+            Ok(()) => Ok(out),
+            Err(error) => {
+                self.abort();
+                Err(error)
+            }
+        }
+    }
+
+    /// Forgets the batch in every operator: gathered rows, event times seen, changes of state.
+    pub fn abort(&mut self) {
+        let done: Result<(), Infallible> = visit_operators(&mut self.root, &mut |operator| {
+            operator.abort();
+            if let Some(state) = operator.stateful() {
+                state.abort();
+            }
+            Ok(())
+        });
+        match done {
+            Ok(()) => {}
+            Err(never) => match never {},
+        }
+    }
+
+    /// The stateful operators, the one nearest the sink first (Spark's order).
+    pub fn for_each_stateful<E>(
+        &mut self,
+        mut visit: impl FnMut(&mut dyn Stateful) -> Result<(), E>,
+    ) -> Result<(), E> {
+        visit_operators(&mut self.root, &mut |operator| operator.stateful().map_or(Ok(()), &mut visit))
+    }
+
+    /// What the watermark operators saw in the batch that just ran.
+    pub fn take_event_times(&mut self) -> Vec<EventTimeSeen> {
+        let mut seen = Vec::new();
+        let taken: Result<(), Infallible> = visit_operators(&mut self.root, &mut |operator| {
+            seen.extend(operator.take_event_time());
+            Ok(())
+        });
+        match taken {
+            Ok(()) => seen,
+            Err(never) => match never {},
+        }
+    }
+
+    /// The tree as indented lines, the sink's side first.
+    pub fn describe(&self) -> String {
+        let mut text = String::new();
+        describe_node(&self.root, 0, &mut text);
+        text
+    }
+}
+
+/// Where the rows of a node go.
+type Next<'a> = dyn FnMut(RecordBatch) -> Result<(), OperatorError> + 'a;
+
+/// Pushes all rows of the tree below `node`, and the barrier, into `next`.
+fn drive(
+    node: &mut Node,
+    inputs: &[Vec<RecordBatch>],
+    context: &BatchContext,
+    next: &mut Next<'_>,
+) -> Result<(), OperatorError> {
+    match node {
+        Node::Slot(slot) => {
+            let rows = inputs.get(*slot).ok_or_else(|| OperatorError::Misfit {
+                operator: format!("Source #{slot}"),
+                reason: format!("the batch has rows of {} sources only", inputs.len()),
+            })?;
+            // Two slots of a tree may read the same source, so rows are shared, not moved.
+            rows.iter().cloned().try_for_each(next)
+        }
+        Node::Operator { operator, inputs: children } => {
+            let mut out = Vec::new();
+            for (port, child) in children.iter_mut().enumerate() {
+                drive(child, inputs, context, &mut |rows| {
+                    operator.push(port, &rows, context, &mut out)?;
+                    out.drain(..).try_for_each(&mut *next)
+                })?;
+            }
+            operator.barrier(context, &mut out)?;
+            out.drain(..).try_for_each(next)
+        }
+    }
+}
+
+fn visit_operators<E>(
+    node: &mut Node,
+    visit: &mut dyn FnMut(&mut dyn Operator) -> Result<(), E>,
+) -> Result<(), E> {
+    if let Node::Operator { operator, inputs } = node {
+        visit(operator.as_mut())?;
+        for input in inputs {
+            visit_operators(input, visit)?;
+        }
+    }
+    Ok(())
+}
+
+fn describe_node(node: &Node, depth: usize, text: &mut String) {
+    text.push_str(&"  ".repeat(depth));
+    match node {
+        Node::Slot(slot) => text.push_str(&format!("Source #{slot}\n")),
+        Node::Operator { operator, inputs } => {
+            text.push_str(&operator.describe());
+            text.push('\n');
+            for input in inputs {
+                describe_node(input, depth + 1, text);
+            }
+        }
+    }
+}

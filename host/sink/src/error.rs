@@ -1,0 +1,73 @@
+//! What can go wrong with a sink.
+
+use millstream_common::{BatchId, Fault, Hint, OptionError, OutputMode};
+
+/// A sink could not be opened or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SinkError {
+    /// An option does not fit.
+    #[error(transparent)]
+    Option(#[from] OptionError),
+    /// No connector of that name.
+    #[error("the sink has the unknown format `{format}`; there are {known}")]
+    UnknownFormat {
+        /// What was asked for.
+        format: String,
+        /// What exists.
+        known: String,
+    },
+    /// The sink cannot take this output mode.
+    #[error("sink `{sink}` cannot take output mode {mode}; it takes {known}")]
+    Mode {
+        /// The connector.
+        sink: String,
+        /// The query's mode.
+        mode: OutputMode,
+        /// The modes it takes.
+        known: String,
+    },
+    /// The columns do not fit the sink.
+    #[error("sink `{sink}` cannot write these columns: {reason}")]
+    Schema {
+        /// The connector.
+        sink: String,
+        /// What does not fit, and what to write.
+        reason: String,
+    },
+    /// The place cannot be written.
+    #[error("sink `{sink}` cannot {action} `{place}` in batch {batch}")]
+    Unavailable {
+        /// The connector.
+        sink: String,
+        /// `write`, `read`, `list`.
+        action: &'static str,
+        /// File, folder, address.
+        place: String,
+        /// The batch.
+        batch: BatchId,
+        /// What the world said.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// What the sink wrote earlier is damaged or not its own.
+    #[error("sink `{sink}` does not understand `{place}`: {reason}")]
+    Corrupt {
+        /// The connector.
+        sink: String,
+        /// File or folder.
+        place: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl Hint for SinkError {
+    fn fault(&self) -> Fault {
+        match self {
+            Self::Option(_) | Self::UnknownFormat { .. } | Self::Mode { .. } | Self::Schema { .. } => Fault::Query,
+            Self::Unavailable { .. } => Fault::Outside,
+            Self::Corrupt { .. } => Fault::Corrupt,
+        }
+    }
+}

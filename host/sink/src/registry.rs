@@ -1,0 +1,49 @@
+//! Which connectors there are, by format name.
+
+use crate::{Sink, SinkContext, SinkError, SinkSpec};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Makes sinks of one format.
+pub trait SinkFactory: Send + Sync {
+    /// Checks the options; opens and creates nothing.
+    ///
+    /// # Errors
+    /// When an option does not fit.
+    fn check(&self, spec: &SinkSpec) -> Result<(), SinkError>;
+
+    /// Opens the sink.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check), and when the place cannot be reached.
+    fn open(&self, spec: &SinkSpec, context: SinkContext) -> Result<Box<dyn Sink>, SinkError>;
+}
+
+/// The connectors of a host.
+#[derive(Clone, Default)]
+pub struct SinkRegistry {
+    factories: BTreeMap<String, Arc<dyn SinkFactory>>,
+}
+
+impl SinkRegistry {
+    /// No connectors.
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// Adds a connector under a format name, replacing an older one.
+    pub fn register(&mut self, format: &str, factory: Arc<dyn SinkFactory>) {
+        self.factories.insert(format.to_ascii_lowercase(), factory);
+    }
+
+    /// The connector that a spec asks for.
+    ///
+    /// # Errors
+    /// [`SinkError::UnknownFormat`].
+    pub fn factory(&self, spec: &SinkSpec) -> Result<&Arc<dyn SinkFactory>, SinkError> {
+        self.factories.get(&spec.format.to_ascii_lowercase()).ok_or_else(|| SinkError::UnknownFormat {
+            format: spec.format.clone(),
+            known: self.factories.keys().cloned().collect::<Vec<_>>().join(", "),
+        })
+    }
+}

@@ -1,0 +1,80 @@
+//! The contract of a sink.
+
+use crate::SinkError;
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use millstream_common::{BatchId, Clock, Options, OutputMode, QueryId};
+use std::sync::Arc;
+
+/// What a user says about a sink, before it is opened.
+#[derive(Debug, Clone)]
+pub struct SinkSpec {
+    /// The connector: `console`, `memory`, `noop`, `parquet`, `json`, `csv`, `text`, …
+    pub format: String,
+    /// The options, with Spark's names (`path`, `numRows`, `truncate`, …).
+    pub options: Options,
+}
+
+/// What a sink may use of the host.
+#[derive(Debug, Clone)]
+pub struct SinkContext {
+    /// The query's lasting identity: the fence of transactional sinks.
+    pub query: QueryId,
+    /// The query's name, if it has one (the memory sink's table).
+    pub query_name: Option<String>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// One batch on its way out.
+#[derive(Debug)]
+pub struct SinkBatch<'a> {
+    /// The batch.
+    pub id: BatchId,
+    /// The columns of all `rows`; there also when there are no rows.
+    pub schema: &'a SchemaRef,
+    /// The rows, in order.
+    pub rows: &'a [RecordBatch],
+    /// How `rows` relate to what went out before.
+    pub mode: OutputMode,
+}
+
+/// What a sink tells after a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SinkReport {
+    /// Rows written; 0 when the batch had been written before.
+    pub rows: u64,
+}
+
+/// What a sink promises about a batch that is handed over twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guarantee {
+    /// The second time changes nothing, whatever happened in between.
+    ExactlyOnce,
+    /// The rows may appear again, with the same batch id.
+    AtLeastOnce,
+    /// For looking.
+    None,
+}
+
+/// An output.
+pub trait Sink: Send {
+    /// A line for people and for progress, such as `FileSink[file:/data/out]`.
+    fn description(&self) -> String;
+
+    /// What it promises.
+    fn guarantee(&self) -> Guarantee;
+
+    /// Whether it can take a query of that mode.
+    fn supports(&self, mode: OutputMode) -> bool;
+
+    /// Writes a batch. All of it is out when this answers `Ok`; none of it counts when it answers `Err`.
+    /// The runtime calls it with ascending batch ids, and again with the last one after a crash.
+    ///
+    /// # Errors
+    /// When the rows do not fit the sink, or the place cannot be written.
+    fn add_batch(&mut self, batch: &SinkBatch<'_>) -> Result<SinkReport, SinkError>;
+
+    /// Ends connections. Idempotent.
+    fn stop(&mut self) {}
+}

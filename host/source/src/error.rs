@@ -1,0 +1,103 @@
+//! What can go wrong with a source.
+
+use millstream_common::{DurableError, Fault, Hint, OptionError};
+
+/// A source could not be opened, asked or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// An option does not fit.
+    #[error(transparent)]
+    Option(#[from] OptionError),
+    /// No connector of that name.
+    #[error("source `{name}` has the unknown format `{format}`; there are {known}")]
+    UnknownFormat {
+        /// The stream.
+        name: String,
+        /// What was asked for.
+        format: String,
+        /// What exists.
+        known: String,
+    },
+    /// A schema is needed, or must not be given, or does not fit.
+    #[error("source `{name}`: {reason}")]
+    Schema {
+        /// The stream.
+        name: String,
+        /// What is wrong with the schema, and what to write.
+        reason: String,
+    },
+    /// The place cannot be looked at or read.
+    #[error("source `{name}` cannot {action} `{place}`")]
+    Unavailable {
+        /// The stream.
+        name: String,
+        /// `connect to`, `list`, `read`.
+        action: &'static str,
+        /// File, folder, address.
+        place: String,
+        /// What the world said.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A row or file cannot be decoded.
+    #[error("source `{name}` cannot decode `{place}`: {reason}")]
+    Malformed {
+        /// The stream.
+        name: String,
+        /// File, and line where known.
+        place: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The range was released or lost and cannot be read again.
+    #[error("source `{name}` no longer has the rows of offsets {range}: {reason}")]
+    Lost {
+        /// The stream.
+        name: String,
+        /// The range.
+        range: String,
+        /// Why they are gone.
+        reason: String,
+    },
+    /// An offset in the log is not one of this source.
+    #[error("source `{name}` does not understand the logged offset {offset}")]
+    ForeignOffset {
+        /// The stream.
+        name: String,
+        /// The offset.
+        offset: String,
+    },
+    /// The source's own log in the checkpoint failed.
+    #[error("source `{name}` cannot use its log in the checkpoint")]
+    Log {
+        /// The stream.
+        name: String,
+        /// What failed.
+        #[source]
+        source: DurableError,
+    },
+}
+
+impl Hint for SourceError {
+    fn fault(&self) -> Fault {
+        match self {
+            Self::Option(_) | Self::UnknownFormat { .. } | Self::Schema { .. } => Fault::Query,
+            Self::Unavailable { .. } => Fault::Outside,
+            Self::Malformed { .. } | Self::Lost { .. } => Fault::Data,
+            Self::ForeignOffset { .. } | Self::Log { .. } => Fault::Corrupt,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::ForeignOffset { .. } => Some(
+                "the checkpoint belongs to another source of this name: give back the old source or start a new \
+                 checkpoint"
+                    .into(),
+            ),
+            Self::Lost { .. } => Some("start a new checkpoint, or bring the rows back where they were".into()),
+            _ => None,
+        }
+    }
+}

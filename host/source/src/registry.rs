@@ -1,0 +1,51 @@
+//! Which connectors there are, by format name.
+
+use crate::{Source, SourceContext, SourceError, SourceSpec};
+use arrow::datatypes::SchemaRef;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Makes sources of one format.
+pub trait SourceFactory: Send + Sync {
+    /// Checks the options and answers the schema that the source will have; opens nothing.
+    ///
+    /// # Errors
+    /// When an option or the declared schema does not fit.
+    fn schema(&self, spec: &SourceSpec) -> Result<SchemaRef, SourceError>;
+
+    /// Opens the source.
+    ///
+    /// # Errors
+    /// As [`schema`](Self::schema), and when the place cannot be reached.
+    fn open(&self, spec: &SourceSpec, context: SourceContext) -> Result<Box<dyn Source>, SourceError>;
+}
+
+/// The connectors of a host.
+#[derive(Clone, Default)]
+pub struct SourceRegistry {
+    factories: BTreeMap<String, Arc<dyn SourceFactory>>,
+}
+
+impl SourceRegistry {
+    /// No connectors.
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// Adds a connector under a format name, replacing an older one.
+    pub fn register(&mut self, format: &str, factory: Arc<dyn SourceFactory>) {
+        self.factories.insert(format.to_ascii_lowercase(), factory);
+    }
+
+    /// The connector that a spec asks for.
+    ///
+    /// # Errors
+    /// [`SourceError::UnknownFormat`].
+    pub fn factory(&self, spec: &SourceSpec) -> Result<&Arc<dyn SourceFactory>, SourceError> {
+        self.factories.get(&spec.format.to_ascii_lowercase()).ok_or_else(|| SourceError::UnknownFormat {
+            name: spec.name.clone(),
+            format: spec.format.clone(),
+            known: self.factories.keys().cloned().collect::<Vec<_>>().join(", "),
+        })
+    }
+}

@@ -1,0 +1,96 @@
+//! The contract of a source.
+
+use crate::{Offset, SourceError};
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use millstream_common::{Clock, DurableFiles, Options, ReadLimit, StopSignal};
+use std::sync::Arc;
+
+/// What a user says about a source, before it is opened.
+#[derive(Debug, Clone)]
+pub struct SourceSpec {
+    /// The name of the stream in the query: the identity of the source in logs and folders.
+    pub name: String,
+    /// The connector: `file`, `json`, `csv`, `text`, `parquet`, `socket`, `rate`, …
+    pub format: String,
+    /// The schema that the user declared; connectors with a schema of their own refuse one.
+    pub schema: Option<SchemaRef>,
+    /// The options, with Spark's names.
+    pub options: Options,
+}
+
+/// What a source may use of the host.
+#[derive(Debug, Clone)]
+pub struct SourceContext {
+    /// The folder `sources/<name>` of the query's checkpoint, for logs of the source's own.
+    pub files: Arc<dyn DurableFiles>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Set when the query is to stop: long waits and reads end early with what they have.
+    pub stop: StopSignal,
+    /// How many partitions to read in parallel where the user did not say.
+    pub default_parallelism: usize,
+}
+
+/// An input that can be read again.
+///
+/// The runtime calls, in this order and from one thread: `latest_offset` → (range is logged) →
+/// `read(start, end)` → … → `release(end)` once a later range is logged. After a restart it calls
+/// `read` with a logged range before anything else, if that batch was not committed.
+pub trait Source: Send {
+    /// The columns of every batch that `read` returns. All nullable, as in Spark.
+    fn schema(&self) -> SchemaRef;
+
+    /// A line for people and for progress: connector and place, such as `FileStreamSource[file:/data/in]`.
+    fn description(&self) -> String;
+
+    /// The limit that the user's options ask for (`maxFilesPerTrigger`, …).
+    fn read_limit(&self) -> ReadLimit {
+        ReadLimit::AllAvailable
+    }
+
+    /// The offset up to which a batch that begins after `start` should read; `start` is `None` before the
+    /// first batch. Answers `start` (or `None`) when nothing is new. Must not block.
+    ///
+    /// # Errors
+    /// When the place cannot be looked at.
+    fn latest_offset(&mut self, start: Option<&Offset>, limit: ReadLimit) -> Result<Option<Offset>, SourceError>;
+
+    /// The newest offset there is, regardless of limits: for progress. `None` when not known.
+    fn newest_offset(&mut self) -> Option<Offset> {
+        None
+    }
+
+    /// The rows of (start, end], as a list of batches per input partition; the order of rows within a
+    /// partition is kept. Called again with the same range it must return the same rows.
+    ///
+    /// `projection` names the columns that the query uses, by index into [`schema`](Self::schema), ascending;
+    /// the batches hold exactly those. Connectors decode no others.
+    ///
+    /// # Errors
+    /// When rows of the range are gone or cannot be decoded.
+    fn read(
+        &mut self,
+        start: Option<&Offset>,
+        end: &Offset,
+        projection: &[usize],
+    ) -> Result<Vec<Vec<RecordBatch>>, SourceError>;
+
+    /// Everything up to `end` is committed: it may be forgotten (and cleaned, if the user asked for that).
+    ///
+    /// # Errors
+    /// Only when forgetting must not fail silently; best effort work logs and goes on.
+    fn release(&mut self, end: &Offset) -> Result<(), SourceError> {
+        let _ = end;
+        Ok(())
+    }
+
+    /// Fixes what is available now: later calls of `latest_offset` never answer more (trigger available now).
+    ///
+    /// # Errors
+    /// When the place cannot be looked at.
+    fn prepare_available_now(&mut self) -> Result<(), SourceError>;
+
+    /// Ends threads and connections. Idempotent.
+    fn stop(&mut self) {}
+}

@@ -1,0 +1,350 @@
+//! The state store: hot state in memory, one changelog file per batch, snapshots in the background.
+//!
+//! ```text
+//!   get_many / put_many / delete_through            files of the partition
+//!        │                                              ▲          │
+//!        ▼            prepare: records of the batch     │          │ old snapshot + changelogs
+//!   tables in memory ─────────────────────────► 8-w.changelog      ▼
+//!        ▲                                                 7-w.snapshot (own thread)
+//!        └── abort: undo, backwards
+//! ```
+//!
+//! Rule of its life: `open` reads exactly the files that the manifest names. Every file has a name that was never
+//! used before. A snapshot enters the manifest with the first `prepare` after it is durable; until then, and
+//! for as long as retained batches name them, the files that it replaces stay.
+//!
+//! It does not decide which version is right, nor when a batch is done: the commit log does.
+
+mod chain;
+mod family;
+mod frame;
+mod open_batch;
+mod record;
+mod snapshot;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use crate::{
+    ByteRows, FamilyId, FamilySpec, StateError, StateFile, StateFileKind, StateManifest, StateMetrics, StateStore,
+    StoreOptions,
+};
+use chain::Chain;
+use family::Family;
+use frame::{Frame, FrameFamily, Lineage};
+use hashbrown::DefaultHashBuilder;
+use open_batch::OpenBatch;
+use record::Record;
+use snapshot::{Background, Order, each_record};
+use std::sync::Arc;
+use table::Entry;
+
+/// The least bytes that one record takes in a file: limits what a record count may reserve.
+const LEAST_RECORD: u64 = 4;
+
+/// A [`StateStore`] over durable files.
+#[derive(Debug)]
+pub struct LogStore {
+    options: StoreOptions,
+    hasher: DefaultHashBuilder,
+    families: Vec<Family>,
+    batch: OpenBatch,
+    version: u64,
+    /// The files of `version`.
+    files: Vec<StateFile>,
+    lineage: Lineage,
+    prepared: Option<Prepared>,
+    background: Background,
+    /// The version of the last name given and how often that version was named, per kind.
+    names: [(u64, u32); 2],
+}
+
+#[derive(Debug)]
+struct Prepared {
+    file: Option<StateFile>,
+    lineage: Lineage,
+}
+
+impl LogStore {
+    /// Opens exactly the version that `manifest` names; no files at all is the empty store.
+    ///
+    /// # Errors
+    /// When a file is missing, has another length or checksum, does not follow the one before it, or contradicts
+    /// it on a schema.
+    pub fn open(options: StoreOptions, manifest: &StateManifest) -> Result<Self, StateError> {
+        let files = Arc::clone(&options.files);
+        let mut store = Self {
+            options,
+            hasher: DefaultHashBuilder::default(),
+            families: Vec::new(),
+            batch: OpenBatch::new(),
+            version: manifest.version,
+            files: manifest.files.clone(),
+            lineage: Lineage::default(),
+            prepared: None,
+            background: Background::default(),
+            names: [(0, 0); 2],
+        };
+        let mut chain = Chain::new(&*files);
+        for file in &manifest.files {
+            let bytes = chain.get(file)?;
+            let frame = chain.next(file, &bytes)?;
+            store.load(&frame).map_err(|reason| chain.damaged(&file.name, reason))?;
+        }
+        chain.end(manifest)?;
+        store.lineage = chain.lineage();
+        Ok(store)
+    }
+
+    /// Plays one file over the tables.
+    fn load(&mut self, frame: &Frame<'_>) -> Result<(), String> {
+        let mut numbers = Vec::new();
+        for family in &frame.families {
+            let number = match self.families.iter().position(|known| known.name == family.name) {
+                Some(number) if self.families[number].schema_id != family.schema_id => {
+                    return Err(format!("family `{}` changes its schema between files", family.name));
+                }
+                Some(number) => number,
+                None => {
+                    self.families.push(Family::new(family.name, family.schema_id, family.layout));
+                    self.families.len() - 1
+                }
+            };
+            numbers.push(number);
+        }
+        if let ([only], StateFileKind::Snapshot) = (&*numbers, frame.kind) {
+            let most = frame.records.min(frame.body.len() as u64 / LEAST_RECORD);
+            self.families[*only].reserve(&self.hasher, most as usize);
+        }
+        let (hasher, families) = (&self.hasher, &mut self.families);
+        each_record(frame, |record| match record {
+            Record::Put { family, key, value } => {
+                let family = &mut families[numbers[family]];
+                match family.find_mut(hasher, key) {
+                    Some(entry) if entry.value().len() == value.len() => entry.value_mut().copy_from_slice(value),
+                    _ => family.put_back(hasher, Entry::new(key, value, 0)),
+                }
+            }
+            Record::Delete { family, key } => {
+                families[numbers[family]].remove(hasher, key);
+            }
+            Record::DeleteThrough { family, through } => {
+                families[numbers[family]].take_through(hasher, through);
+            }
+        })
+    }
+
+    /// A file name that this run has not used: `<version>-<writer>.<kind>`, with a number from the second attempt on.
+    fn name(&mut self, kind: StateFileKind, version: u64) -> String {
+        let (slot, ending) = match kind {
+            StateFileKind::Changelog => (0, "changelog"),
+            StateFileKind::Snapshot => (1, "snapshot"),
+        };
+        let (last, attempts) = &mut self.names[slot];
+        *attempts = if *last == version { *attempts + 1 } else { 1 };
+        *last = version;
+        let writer = &self.options.writer;
+        match *attempts {
+            1 => format!("{version}-{writer}.{ending}"),
+            again => format!("{version}-{writer}-{again}.{ending}"),
+        }
+    }
+
+    fn frame_families(&self) -> Vec<FrameFamily<'_>> {
+        let families = self.families.iter();
+        families
+            .map(|family| FrameFamily { name: &family.name, schema_id: &family.schema_id, layout: family.layout() })
+            .collect()
+    }
+
+    /// Writes the records of the open batch as the changelog that leads to `version`.
+    fn write_changelog(&mut self, version: u64) -> Result<StateFile, StateError> {
+        let name = self.name(StateFileKind::Changelog, version);
+        let (records, room, count) = self.batch.records();
+        let frame = Frame {
+            kind: StateFileKind::Changelog,
+            version,
+            lineage: self.lineage,
+            writer: &self.options.writer,
+            families: self.frame_families(),
+            records: count,
+            body: &[],
+        };
+        let (bytes, crc) = frame.write(records, room);
+        let len = bytes.len() as u64;
+        let files = &self.options.files;
+        files.put_new(&name, bytes).map_err(|source| self.failed(source))?;
+        Ok(StateFile { name, kind: StateFileKind::Changelog, version, bytes: len, crc })
+    }
+
+    fn failed(&self, source: millstream_common::DurableError) -> StateError {
+        StateError::Files { place: self.options.files.location(), source }
+    }
+
+    /// Lets a finished snapshot stand for the files that it was made of.
+    fn take_snapshot(&mut self, finished: Option<StateFile>) {
+        if let Some(snapshot) = finished {
+            self.files.retain(|file| file.kind == StateFileKind::Changelog && file.version > snapshot.version);
+            self.files.insert(0, snapshot);
+        }
+    }
+
+    /// Begins a snapshot when the changelogs are many and weigh more than the last one.
+    fn begin_snapshot(&mut self) {
+        let changelogs = self.files.iter().filter(|file| file.kind == StateFileKind::Changelog);
+        let (count, weight) = changelogs.fold((0, 0), |(count, weight), file| (count + 1, weight + file.bytes));
+        let snapshot: u64 =
+            self.files.iter().filter(|file| file.kind == StateFileKind::Snapshot).map(|file| file.bytes).sum();
+        let wanted = count > 0 && count >= self.options.changelogs_before_snapshot && weight > snapshot;
+        let Some(version) = self.files.last().map(|file| file.version) else {
+            return;
+        };
+        if !wanted || !self.background.is_free(self.version) {
+            return;
+        }
+        let order = Order {
+            files: Arc::clone(&self.options.files),
+            inputs: self.files.clone(),
+            name: self.name(StateFileKind::Snapshot, version),
+            writer: self.options.writer.clone(),
+        };
+        self.background.begin(order, self.version, self.options.changelogs_before_snapshot as u64);
+    }
+
+    /// Waits for the snapshot that is being made, so that the next `prepare` takes it up.
+    pub fn finish_snapshot(&mut self) {
+        let finished = self.background.wait();
+        self.take_snapshot(finished);
+    }
+}
+
+impl StateStore for LogStore {
+    fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn family(&mut self, spec: &FamilySpec) -> Result<FamilyId, StateError> {
+        let Some(number) = self.families.iter().position(|family| family.name == spec.name) else {
+            self.families.push(Family::new(&spec.name, &spec.schema_id, spec.layout));
+            return Ok(FamilyId(self.families.len() - 1));
+        };
+        let family = &mut self.families[number];
+        if family.schema_id != spec.schema_id {
+            return Err(StateError::Schema {
+                place: self.options.files.location(),
+                family: spec.name.clone(),
+                found: family.schema_id.clone(),
+                wanted: spec.schema_id.clone(),
+            });
+        }
+        // The undo of an open batch holds tables of the old layout; both layouts answer alike.
+        if self.batch.is_empty() {
+            family.relayout(&self.hasher, spec.layout);
+        }
+        Ok(FamilyId(number))
+    }
+
+    fn get_many(&self, family: FamilyId, keys: &ByteRows) -> Vec<Option<&[u8]>> {
+        let family = &self.families[family.0];
+        keys.iter().map(|key| family.find(&self.hasher, key).map(Entry::value)).collect()
+    }
+
+    fn put_many(&mut self, family: FamilyId, keys: &ByteRows, values: &ByteRows) {
+        self.prepared = None;
+        let target = &mut self.families[family.0];
+        for (key, value) in keys.iter().zip(values.iter()) {
+            self.batch.put(&self.hasher, (family.0, &mut *target), key, value);
+        }
+    }
+
+    fn delete_many(&mut self, family: FamilyId, keys: &ByteRows) {
+        self.prepared = None;
+        let target = &mut self.families[family.0];
+        for key in keys.iter() {
+            self.batch.delete(&self.hasher, (family.0, &mut *target), key);
+        }
+    }
+
+    fn delete_through(&mut self, family: FamilyId, through: u64) -> u64 {
+        self.prepared = None;
+        self.batch.delete_through(&self.hasher, (family.0, &mut self.families[family.0]), through)
+    }
+
+    fn scan_through(&self, family: FamilyId, through: u64, visit: &mut dyn FnMut(&[u8], &[u8])) {
+        self.families[family.0].scan_through(through, visit);
+    }
+
+    fn scan(&self, family: FamilyId, visit: &mut dyn FnMut(&[u8], &[u8])) {
+        let tables = self.families[family.0].tables();
+        tables.flat_map(|table| table.iter()).for_each(|entry| visit(entry.key(), entry.value()));
+    }
+
+    fn prepare(&mut self) -> Result<StateManifest, StateError> {
+        let finished = self.background.take();
+        self.take_snapshot(finished);
+        let version = self.version + 1;
+        if self.prepared.is_none() {
+            let file = if self.batch.is_empty() { None } else { Some(self.write_changelog(version)?) };
+            let lineage = match &file {
+                Some(file) => Lineage { version, crc: file.crc },
+                None => self.lineage,
+            };
+            self.prepared = Some(Prepared { file, lineage });
+        }
+        let new = self.prepared.iter().filter_map(|prepared| prepared.file.as_ref());
+        Ok(StateManifest { version, files: self.files.iter().chain(new).cloned().collect() })
+    }
+
+    fn commit(&mut self) {
+        let Some(prepared) = self.prepared.take() else {
+            debug_assert!(false, "commit follows prepare");
+            return;
+        };
+        self.version += 1;
+        self.files.extend(prepared.file);
+        self.lineage = prepared.lineage;
+        self.batch.close(&mut self.families);
+        let finished = self.background.take();
+        self.take_snapshot(finished);
+        self.begin_snapshot();
+    }
+
+    fn abort(&mut self) {
+        self.prepared = None;
+        self.batch.undo(&self.hasher, &mut self.families);
+    }
+
+    fn retain(&mut self, retained: &[StateManifest]) -> Result<(), StateError> {
+        let oldest = retained.iter().map(|manifest| manifest.version).min().unwrap_or(self.version).min(self.version);
+        let named = retained.iter().flat_map(|manifest| &manifest.files).chain(&self.files);
+        let kept: hashbrown::HashSet<String> = named.map(|file| file.name.clone()).collect();
+        let files = Arc::clone(&self.options.files);
+        for name in files.list("").map_err(|source| self.failed(source))? {
+            // What is not older than the retained versions may be named yet: by this run, or by the run that took over.
+            if !kept.contains(&name) && version_of(&name).is_some_and(|version| version < oldest) {
+                files.delete(&name).map_err(|source| self.failed(source))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn metrics(&self) -> StateMetrics {
+        let tables = || self.families.iter().flat_map(Family::tables);
+        StateMetrics {
+            keys: tables().map(|table| table.len() as u64).sum(),
+            memory_bytes: tables().map(table::Table::bytes).sum::<u64>() + self.batch.bytes(),
+        }
+    }
+}
+
+impl Drop for LogStore {
+    fn drop(&mut self) {
+        self.background.wait();
+    }
+}
+
+/// The version in the name of a state file; `None` for a file that is none of ours.
+fn version_of(name: &str) -> Option<u64> {
+    let (version, rest) = name.split_once('-')?;
+    (rest.ends_with(".changelog") || rest.ends_with(".snapshot")).then(|| version.parse().ok())?
+}

@@ -1,0 +1,226 @@
+//! The changes of the batch that is open: as records for the changelog and as undo for `abort`.
+//!
+//! The store writes every change here at the moment it changes a table. At `prepare` the live records become
+//! the changelog; at `abort` the undo is played backwards.
+//!
+//! Rule of its life: one record per key and batch as far as lengths allow. A value that is set again with the
+//! same length is overwritten in its record; otherwise the older record is dead and not written. The undo
+//! holds, per key, only what stood at version N. Keys are not copied for it: they stand in the records.
+
+use super::family::{Family, Taken};
+use super::record::Record;
+use super::table::{Entry, Table, hash_of};
+use hashbrown::DefaultHashBuilder;
+use std::ops::Range;
+
+/// Buffers larger than this are given back after the batch.
+const KEPT_BUFFER: usize = 16 << 20;
+
+#[derive(Debug)]
+struct Written {
+    record: Range<usize>,
+    value: usize,
+    live: bool,
+}
+
+/// One step back. Ranges of keys are in `log`, of values in `old_values`.
+#[derive(Debug)]
+enum Undo {
+    Added { family: usize, key: Range<usize> },
+    Overwritten { family: usize, key: Range<usize>, old: Range<usize> },
+    Gone { family: usize, entry: Entry },
+    TableGone { family: usize, prefix: u64, table: Table },
+}
+
+/// The changes of the open batch.
+#[derive(Debug)]
+pub(super) struct OpenBatch {
+    log: Vec<u8>,
+    written: Vec<Written>,
+    undo: Vec<Undo>,
+    old_values: Vec<u8>,
+    /// Entries with this stamp or a greater one were written in this batch, by record `stamp - first_stamp`.
+    first_stamp: u32,
+}
+
+impl OpenBatch {
+    pub(super) fn new() -> Self {
+        Self { log: Vec::new(), written: Vec::new(), undo: Vec::new(), old_values: Vec::new(), first_stamp: 1 }
+    }
+
+    /// Whether nothing changed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.undo.is_empty()
+    }
+
+    pub(super) fn put(
+        &mut self,
+        hasher: &DefaultHashBuilder,
+        (index, family): (usize, &mut Family),
+        key: &[u8],
+        value: &[u8],
+    ) {
+        let hash = hash_of(hasher, key);
+        let table = family.table_for(key);
+        let Some(entry) = table.find_mut(hash, key) else {
+            let (stamp, key_range) = self.log_put(index, key, value);
+            self.undo.push(Undo::Added { family: index, key: key_range });
+            table.insert_new(hasher, hash, Entry::new(key, value, stamp));
+            return;
+        };
+        if entry.value() == value {
+            return;
+        }
+        let ours = self.record_of(entry.stamp);
+        if entry.value().len() == value.len() {
+            if let Some(record) = ours {
+                let start = self.written[record].value;
+                self.log[start..start + value.len()].copy_from_slice(value);
+            } else {
+                let start = self.old_values.len();
+                self.old_values.extend_from_slice(entry.value());
+                let old = start..self.old_values.len();
+                let (stamp, key) = self.log_put(index, key, value);
+                self.undo.push(Undo::Overwritten { family: index, key, old });
+                entry.stamp = stamp;
+            }
+            entry.value_mut().copy_from_slice(value);
+            return;
+        }
+        if let Some(record) = ours {
+            self.written[record].live = false;
+        }
+        let (stamp, _) = self.log_put(index, key, value);
+        if let Some(before) = table.replace(hasher, hash, Entry::new(key, value, stamp))
+            && ours.is_none()
+        {
+            self.undo.push(Undo::Gone { family: index, entry: before });
+        }
+    }
+
+    pub(super) fn delete(
+        &mut self,
+        hasher: &DefaultHashBuilder,
+        (index, family): (usize, &mut Family),
+        key: &[u8],
+    ) {
+        let Some(entry) = family.remove(hasher, key) else {
+            return;
+        };
+        if let Some(record) = self.record_of(entry.stamp) {
+            self.written[record].live = false;
+        }
+        self.log(Record::Delete { family: index, key }, 0);
+        self.undo.push(Undo::Gone { family: index, entry });
+    }
+
+    pub(super) fn delete_through(
+        &mut self,
+        hasher: &DefaultHashBuilder,
+        (index, family): (usize, &mut Family),
+        through: u64,
+    ) -> u64 {
+        let before = self.undo.len();
+        let mut count = 0;
+        match family.take_through(hasher, through) {
+            Taken::Tables(tables) => self.undo.extend(tables.into_iter().map(|(prefix, table)| {
+                count += table.len() as u64;
+                Undo::TableGone { family: index, prefix, table }
+            })),
+            Taken::Entries(entries) => {
+                count = entries.len() as u64;
+                self.undo.extend(entries.into_iter().map(|entry| Undo::Gone { family: index, entry }));
+            }
+        }
+        if self.undo.len() > before {
+            self.log(Record::DeleteThrough { family: index, through }, 0);
+        }
+        count
+    }
+
+    /// Which record of this batch wrote an entry.
+    fn record_of(&self, stamp: u32) -> Option<usize> {
+        let record = stamp.checked_sub(self.first_stamp)? as usize;
+        (record < self.written.len()).then_some(record)
+    }
+
+    fn log(&mut self, record: Record<'_>, value_len: usize) -> usize {
+        let start = self.log.len();
+        record.write(&mut self.log);
+        let end = self.log.len();
+        self.written.push(Written { record: start..end, value: end - value_len, live: true });
+        self.written.len() - 1
+    }
+
+    /// Answers the stamp for the entry and where the key stands. Stamp 0 is always safe: the next change of
+    /// the key then has a record and an undo of its own.
+    fn log_put(&mut self, family: usize, key: &[u8], value: &[u8]) -> (u32, Range<usize>) {
+        let record = self.log(Record::Put { family, key, value }, value.len());
+        let start = self.written[record].value - key.len();
+        let stamp = u32::try_from(record).ok().and_then(|record| self.first_stamp.checked_add(record));
+        (stamp.unwrap_or(0), start..start + key.len())
+    }
+
+    /// The records to be written, their bytes together, and their number.
+    pub(super) fn records(&self) -> (impl Iterator<Item = &[u8]>, usize, u64) {
+        let live = || self.written.iter().filter(|written| written.live);
+        let bytes = live().map(|written| written.record.len()).sum();
+        (live().map(|written| &self.log[written.record.clone()]), bytes, live().count() as u64)
+    }
+
+    /// Brings the families back to where the batch began.
+    pub(super) fn undo(&mut self, hasher: &DefaultHashBuilder, families: &mut [Family]) {
+        while let Some(step) = self.undo.pop() {
+            match step {
+                Undo::Added { family, key } => {
+                    families[family].remove(hasher, &self.log[key]);
+                }
+                Undo::Overwritten { family, key, old } => {
+                    if let Some(entry) = families[family].find_mut(hasher, &self.log[key]) {
+                        entry.value_mut().copy_from_slice(&self.old_values[old]);
+                    }
+                }
+                Undo::Gone { family, entry } => families[family].put_back(hasher, entry),
+                Undo::TableGone { family, prefix, table } => {
+                    families[family].put_table_back(hasher, prefix, table);
+                }
+            }
+        }
+        self.close(families);
+    }
+
+    /// The batch is over, one way or the other: forgets its changes.
+    pub(super) fn close(&mut self, families: &mut [Family]) {
+        let next = u32::try_from(self.written.len()).ok().and_then(|len| self.first_stamp.checked_add(len));
+        match next.filter(|next| *next <= u32::MAX / 2) {
+            Some(next) => self.first_stamp = next,
+            None => {
+                let tables = families.iter_mut().flat_map(Family::tables_mut);
+                tables.flat_map(Table::iter_mut).for_each(|entry| entry.stamp = 0);
+                self.first_stamp = 1;
+            }
+        }
+        self.log.clear();
+        self.log.shrink_to(KEPT_BUFFER);
+        self.written.clear();
+        self.written.shrink_to(KEPT_BUFFER / size_of::<Written>());
+        self.undo.clear();
+        self.undo.shrink_to(KEPT_BUFFER / size_of::<Undo>());
+        self.old_values.clear();
+        self.old_values.shrink_to(KEPT_BUFFER);
+    }
+
+    /// What the buffers take.
+    pub(super) fn bytes(&self) -> u64 {
+        let tables = self.undo.iter().map(|step| match step {
+            Undo::TableGone { table, .. } => table.bytes(),
+            Undo::Gone { entry, .. } => entry.bytes(),
+            Undo::Added { .. } | Undo::Overwritten { .. } => 0,
+        });
+        let buffers = self.log.capacity()
+            + self.old_values.capacity()
+            + self.written.capacity() * size_of::<Written>()
+            + self.undo.capacity() * size_of::<Undo>();
+        buffers as u64 + tables.sum::<u64>()
+    }
+}

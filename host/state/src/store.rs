@@ -1,0 +1,162 @@
+//! The contract of a state store.
+
+use crate::{StateError, StateManifest};
+use millstream_common::DurableFiles;
+use std::sync::Arc;
+
+/// How a family is laid out in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// One hash table.
+    Hash,
+    /// One hash table per distinct eight-byte key prefix (big-endian, so prefixes order like numbers): expired
+    /// windows are dropped as whole tables and logged as one range.
+    Windowed,
+}
+
+/// A family of keys within a store: its own key space with a schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FamilySpec {
+    /// The name, unique in the store.
+    pub name: String,
+    /// The layout. It may change between runs: files do not depend on it.
+    pub layout: Layout,
+    /// What the bytes mean: a digest of the key and value schema. Opening a store whose files say otherwise
+    /// fails with [`StateError::Schema`].
+    pub schema_id: String,
+}
+
+/// Where and how a store lives.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// The folder `state/<uid>/<partition>` of the checkpoint.
+    pub files: Arc<dyn DurableFiles>,
+    /// Makes file names unique among runs: two runs never write the same name.
+    pub writer: String,
+    /// A snapshot is made in the background when the changelogs since the last one weigh more than it
+    /// and are at least that many.
+    pub changelogs_before_snapshot: usize,
+}
+
+/// What a store weighs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StateMetrics {
+    /// Keys, over all families.
+    pub keys: u64,
+    /// Bytes of keys and values in memory, with the tables' own overhead estimated.
+    pub memory_bytes: u64,
+}
+
+/// Many byte strings in one buffer: keys or values of a batch.
+#[derive(Debug, Clone, Default)]
+pub struct ByteRows {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl ByteRows {
+    /// No rows.
+    pub fn new() -> Self {
+        Self::default()
+    }
+    /// Room for `rows` rows of about `bytes` in all.
+    pub fn with_capacity(rows: usize, bytes: usize) -> Self {
+        Self { bytes: Vec::with_capacity(bytes), ends: Vec::with_capacity(rows) }
+    }
+    /// Appends a row.
+    pub fn push(&mut self, row: &[u8]) {
+        self.push_parts(&[row]);
+    }
+    /// Appends a row made of several parts.
+    pub fn push_parts(&mut self, parts: &[&[u8]]) {
+        for part in parts {
+            self.bytes.extend_from_slice(part);
+        }
+        self.ends.push(self.bytes.len());
+    }
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+    /// Row `index`.
+    pub fn row(&self, index: usize) -> &[u8] {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        &self.bytes[start..self.ends[index]]
+    }
+    /// All rows, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len()).map(|index| self.row(index))
+    }
+    /// Forgets the rows, keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+}
+
+/// A family as its store numbers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FamilyId(pub usize);
+
+/// Versioned keyed state of one operator and partition.
+///
+/// One writer, one thread. The life of a batch: any number of reads and changes, then either `prepare` (files
+/// of version N+1 are durable) followed by `commit` (the commit log names them), or `abort` at any point
+/// before `commit`, after which the store is at version N again as if nothing had happened.
+pub trait StateStore: Send {
+    /// The version that reads see, without the changes of the open batch.
+    fn version(&self) -> u64;
+
+    /// Declares a family; the same spec again answers the same id.
+    ///
+    /// # Errors
+    /// [`StateError::Schema`] when the files were written under another schema id.
+    fn family(&mut self, spec: &FamilySpec) -> Result<FamilyId, StateError>;
+
+    /// The values of many keys, in order, as they stand in the open batch.
+    fn get_many(&self, family: FamilyId, keys: &ByteRows) -> Vec<Option<&[u8]>>;
+
+    /// Sets many keys. Of equal keys the last one counts.
+    fn put_many(&mut self, family: FamilyId, keys: &ByteRows, values: &ByteRows);
+
+    /// Removes many keys; missing ones are no error.
+    fn delete_many(&mut self, family: FamilyId, keys: &ByteRows);
+
+    /// Removes every key whose first eight bytes, read as a big-endian number, are at most `through`; answers how
+    /// many there were. One record in the changelog. Only for [`Layout::Windowed`].
+    fn delete_through(&mut self, family: FamilyId, through: u64) -> u64;
+
+    /// Calls `visit` with every key and value whose prefix is at most `through`, prefix by prefix ascending.
+    /// Only for [`Layout::Windowed`].
+    fn scan_through(&self, family: FamilyId, through: u64, visit: &mut dyn FnMut(&[u8], &[u8]));
+
+    /// Calls `visit` with every key and value of a family, in no order.
+    fn scan(&self, family: FamilyId, visit: &mut dyn FnMut(&[u8], &[u8]));
+
+    /// Makes the changes of the open batch durable as version N+1 and answers its files. A batch without changes
+    /// writes nothing. `commit` or `abort` must follow.
+    ///
+    /// # Errors
+    /// When the changelog cannot be written; the batch is still open.
+    fn prepare(&mut self) -> Result<StateManifest, StateError>;
+
+    /// The commit log names what `prepare` answered: version N+1 stands. Also an occasion to begin a snapshot in the
+    /// background, which a later `prepare` takes up.
+    fn commit(&mut self);
+
+    /// Forgets the changes of the open batch, prepared or not.
+    fn abort(&mut self);
+
+    /// Deletes the files of this store that none of `retained` names and that this run did not just write.
+    ///
+    /// # Errors
+    /// When the folder cannot be listed or a file not be deleted; safe to call again.
+    fn retain(&mut self, retained: &[StateManifest]) -> Result<(), StateError>;
+
+    /// What it weighs now.
+    fn metrics(&self) -> StateMetrics;
+}

@@ -1,0 +1,245 @@
+//! One instance of a component, and one call into it.
+//!
+//! A slot takes an instance, calls it once or many times with buffers, and gives it back or drops it.
+//!
+//! Rule of its life: after a failure that is not the guest's own answer, the instance is poisoned and must be
+//! dropped. Every way a call can end is one [`Failure`].
+//!
+//! It knows no arrays and no policies.
+
+use std::time::{Duration, Instant};
+
+use wasmtime::component::{ComponentNamedList, Func, Lift};
+use wasmtime::{Engine, PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
+
+use crate::component::Entry;
+use crate::engine::TICK;
+use crate::error::WasmError;
+use crate::limits::{HostState, PluginLimits};
+use crate::wire;
+
+/// Characters of a guest's message that are kept.
+const MESSAGE: usize = 2 << 10;
+/// Bytes that Wasmtime counts beside the bytes of the buffers themselves.
+const LIFT_OVERHEAD: usize = 64 << 10;
+
+/// A running copy of a component.
+pub(crate) struct Instance {
+    store: Store<HostState>,
+    describe: Func,
+    scalar: Option<Func>,
+    table: Option<Func>,
+    deadline: Duration,
+}
+
+/// Why a call gave nothing.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Trap(String),
+    Deadline(Duration),
+    Memory(u64),
+    ResultTooLarge(u64),
+    Garbage(String),
+    Refused(String),
+    Unavailable(String),
+    Engine(String),
+}
+
+impl Failure {
+    pub(crate) fn into_error(self, plugin: &str, function: &str) -> WasmError {
+        let (plugin, function) = (plugin.to_owned(), function.to_owned());
+        match self {
+            Self::Trap(reason) => WasmError::Trap { plugin, function, reason },
+            Self::Deadline(limit) => WasmError::Deadline { plugin, function, limit },
+            Self::Memory(limit_bytes) => WasmError::Memory { plugin, function, limit_bytes },
+            Self::ResultTooLarge(limit_bytes) => WasmError::ResultTooLarge { plugin, function, limit_bytes },
+            Self::Garbage(reason) => WasmError::Garbage { plugin, function, reason },
+            Self::Refused(message) => {
+                WasmError::Refused { plugin, function, what: "the call".into(), message: cut(&message) }
+            }
+            Self::Unavailable(message) => WasmError::Unavailable { plugin, function, message: cut(&message) },
+            Self::Engine(reason) => WasmError::Engine { reason },
+        }
+    }
+
+    /// Whether rows can be at fault; the world and the engine are not the rows'.
+    pub(crate) fn is_of_rows(&self) -> bool {
+        !matches!(self, Self::Unavailable(_) | Self::Engine(_))
+    }
+
+    /// Whether what an earlier call left in the guest's memory may be the cause.
+    pub(crate) fn may_be_stale(&self) -> bool {
+        matches!(self, Self::Trap(_) | Self::Memory(_) | Self::Garbage(_) | Self::ResultTooLarge(_))
+    }
+}
+
+/// A guest's words, at most [`MESSAGE`] characters.
+pub(crate) fn cut(message: &str) -> String {
+    let mut text: String = message.chars().take(MESSAGE).collect();
+    if text.len() < message.len() {
+        text.push('…');
+    }
+    text
+}
+
+impl Instance {
+    pub(crate) fn new(engine: &Engine, entry: &Entry, plugin: &str, limits: &PluginLimits) -> Result<Self, WasmError> {
+        let mut store = Store::new(engine, HostState::new(plugin, limits));
+        store.limiter(|state| state);
+        let fuel = usize::try_from(limits.result_bytes).unwrap_or(usize::MAX);
+        store.set_hostcall_fuel(fuel.saturating_add(LIFT_OVERHEAD));
+        store.epoch_deadline_callback(|mut store| {
+            let state = store.data_mut();
+            let left = state.deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                state.late = true;
+                return Err(Trap::Interrupt.into());
+            }
+            Ok(UpdateDeadline::Continue(ticks(left)))
+        });
+        begin(&mut store, limits.deadline);
+        let instance = match entry.pre.instantiate(&mut store) {
+            Ok(instance) => instance,
+            Err(error) => {
+                let failure = match error.downcast_ref::<PoolConcurrencyLimitError>() {
+                    Some(full) => Failure::Engine(full.to_string()),
+                    None => classify(&error, &store, limits),
+                };
+                return Err(failure.into_error(plugin, "instantiate"));
+            }
+        };
+        let gone = || WasmError::Engine { reason: "an export is not where the component has it".into() };
+        let describe = instance.get_func(&mut store, entry.describe).ok_or_else(gone)?;
+        let mut optional = |index: &Option<_>| match index {
+            Some(index) => instance.get_func(&mut store, index).map(Some).ok_or_else(gone),
+            None => Ok(None),
+        };
+        let (scalar, table) = (optional(&entry.scalar)?, optional(&entry.table)?);
+        Ok(Self { store, describe, scalar, table, deadline: limits.deadline })
+    }
+
+    /// Whether the exports have the types of this host's WIT.
+    pub(crate) fn check_types(&self) -> Result<(), String> {
+        let wrong = |interface: &str, error: wasmtime::Error| format!("`{interface}` has other types: {error:#}");
+        self.describe.typed::<(), (Vec<wire::Function>,)>(&self.store).map_err(|e| wrong(wire::DESCRIBE, e))?;
+        if let Some(scalar) = &self.scalar {
+            let typed = scalar.typed::<wire::CallParams<'_>, wire::ScalarResult>(&self.store);
+            typed.map_err(|e| wrong(wire::SCALAR, e))?;
+        }
+        if let Some(table) = &self.table {
+            let typed = table.typed::<wire::CallParams<'_>, wire::TableResult>(&self.store);
+            typed.map_err(|e| wrong(wire::TABLE, e))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn describe(&mut self) -> Result<Vec<wire::Function>, Failure> {
+        let describe = self.describe;
+        self.enter(&PluginLimits::default(), |store| {
+            let (functions,) = describe.typed::<(), (Vec<wire::Function>,)>(&*store)?.call(store, ())?;
+            Ok(functions)
+        })
+    }
+
+    pub(crate) fn call_scalar(
+        &mut self,
+        limits: &PluginLimits,
+        function: u32,
+        arguments: wire::BatchRef<'_>,
+    ) -> Result<wire::ScalarOutput, Failure> {
+        let scalar = self.scalar.ok_or_else(|| Failure::Engine("no scalar functions are exported".into()))?;
+        answer(self.call::<wire::ScalarOutput>(limits, scalar, function, arguments)?)
+    }
+
+    pub(crate) fn call_table(
+        &mut self,
+        limits: &PluginLimits,
+        function: u32,
+        arguments: wire::BatchRef<'_>,
+    ) -> Result<wire::TableOutput, Failure> {
+        let table = self.table.ok_or_else(|| Failure::Engine("no table functions are exported".into()))?;
+        answer(self.call::<wire::TableOutput>(limits, table, function, arguments)?)
+    }
+
+    fn call<O>(
+        &mut self,
+        limits: &PluginLimits,
+        func: Func,
+        function: u32,
+        arguments: wire::BatchRef<'_>,
+    ) -> Result<Result<O, wire::CallError>, Failure>
+    where
+        O: Lift + Send + Sync + 'static,
+        (Result<O, wire::CallError>,): ComponentNamedList,
+    {
+        self.enter(limits, |store| {
+            let typed = func.typed::<wire::CallParams<'_>, (Result<O, wire::CallError>,)>(&*store)?;
+            let (output,) = typed.call(store, (function, arguments))?;
+            Ok(output)
+        })
+    }
+
+    fn enter<R>(
+        &mut self,
+        limits: &PluginLimits,
+        call: impl FnOnce(&mut Store<HostState>) -> wasmtime::Result<R>,
+    ) -> Result<R, Failure> {
+        begin(&mut self.store, self.deadline);
+        let result = call(&mut self.store);
+        let dropped = self.store.data_mut().take_dropped_lines();
+        if dropped > 0 {
+            let plugin = self.store.data().plugin.as_str();
+            tracing::warn!(target: "millstream::plugin", plugin, dropped, "lines beyond the limit of one call were dropped");
+        }
+        result.map_err(|error| classify(&error, &self.store, limits))
+    }
+}
+
+/// Ends an instance's life. Nothing of it is kept.
+pub(crate) fn drop_instance(instance: Instance) {
+    drop(instance);
+}
+
+fn answer<O>(result: Result<O, wire::CallError>) -> Result<O, Failure> {
+    result.map_err(|error| match error {
+        wire::CallError::InvalidInput(message) | wire::CallError::Internal(message) => Failure::Refused(message),
+        wire::CallError::Unavailable(message) => Failure::Unavailable(message),
+    })
+}
+
+fn begin(store: &mut Store<HostState>, deadline: Duration) {
+    store.data_mut().begin_call(deadline);
+    store.set_epoch_deadline(ticks(deadline));
+}
+
+fn ticks(time: Duration) -> u64 {
+    u64::try_from(time.as_millis() / TICK.as_millis()).unwrap_or(u64::MAX / 4).min(u64::MAX / 4).saturating_add(1)
+}
+
+fn classify(error: &wasmtime::Error, store: &Store<HostState>, limits: &PluginLimits) -> Failure {
+    let state = store.data();
+    if state.late {
+        return Failure::Deadline(limits.deadline);
+    }
+    if state.memory_refused {
+        return Failure::Memory(limits.memory_bytes);
+    }
+    let said = state.last_error.as_deref().map(cut);
+    let chain = format!("{error:#}");
+    let Some(trap) = error.downcast_ref::<Trap>() else {
+        if chain.contains("fuel allocated for hostcalls has been exhausted") {
+            return Failure::ResultTooLarge(limits.result_bytes);
+        }
+        return Failure::Garbage(first_line(&chain));
+    };
+    Failure::Trap(match said {
+        Some(said) => format!("{said} ({trap})"),
+        None => trap.to_string(),
+    })
+}
+
+/// Wasmtime's messages carry a backtrace; the cause is on the lines that are not part of it.
+fn first_line(chain: &str) -> String {
+    let cause = chain.rsplit(": ").next().unwrap_or(chain);
+    cut(cause.lines().next().unwrap_or(cause).trim())
+}

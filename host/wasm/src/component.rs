@@ -1,0 +1,147 @@
+//! A component: compiled, looked at from outside, and asked for its functions.
+//!
+//! `load` is the gate: what passes is a component, exports `describe` with `scalar` or `table` as this host knows
+//! them, imports nothing that is not granted, and has described itself sanely. Slots make instances of it.
+//!
+//! Rule of its life: immutable; identified by the digest of its bytes.
+//!
+//! It holds no instance and no limits.
+
+use millstream_common::Digest;
+use wasmtime::component::{ComponentExportIndex, InstancePre};
+
+use crate::call::{self, Instance};
+use crate::description;
+use crate::engine::PluginHost;
+use crate::error::WasmError;
+use crate::limits::{HostState, PluginLimits};
+use crate::signature::FunctionSignature;
+use crate::wire;
+
+/// Bytes of a component's file that are compiled at all.
+const COMPONENT_BYTES: usize = 256 << 20;
+
+/// A loaded component.
+pub struct Component {
+    digest: Digest,
+    size_bytes: usize,
+    functions: Vec<FunctionSignature>,
+    imports: Vec<String>,
+    exports: Vec<String>,
+    pub(crate) entry: Entry,
+}
+
+/// How instances of a component are made and entered.
+pub(crate) struct Entry {
+    pub(crate) pre: InstancePre<HostState>,
+    pub(crate) describe: ComponentExportIndex,
+    pub(crate) scalar: Option<ComponentExportIndex>,
+    pub(crate) table: Option<ComponentExportIndex>,
+}
+
+impl std::fmt::Debug for Component {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Component").field("digest", &self.digest).field("functions", &self.functions).finish_non_exhaustive()
+    }
+}
+
+impl Component {
+    /// The digest of its bytes: its identity.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Its functions, in the order of their numbers.
+    pub fn functions(&self) -> &[FunctionSignature] {
+        &self.functions
+    }
+
+    /// The interfaces it imports: what it asks the host for.
+    pub fn imports(&self) -> &[String] {
+        &self.imports
+    }
+
+    /// The names it exports, ours and others.
+    pub fn exports(&self) -> &[String] {
+        &self.exports
+    }
+
+    /// The version of `millstream:plugin` it was built against.
+    pub fn wit_version(&self) -> &str {
+        wire::WIT_VERSION
+    }
+
+    /// The size of its file.
+    pub fn size_bytes(&self) -> usize {
+        self.size_bytes
+    }
+
+    /// The number and signature of a function.
+    pub fn function(&self, name: &str) -> Option<(u32, &FunctionSignature)> {
+        self.functions.iter().zip(0..).find(|(function, _)| function.name == name).map(|(function, i)| (i, function))
+    }
+}
+
+/// Compiles `bytes` and lets them through the gate.
+pub(crate) fn load(host: &PluginHost, plugin: &str, bytes: &[u8], digest: Digest) -> Result<Component, WasmError> {
+    let no_component = |reason: String| WasmError::NotAComponent { plugin: plugin.to_owned(), reason };
+    if let Some(reason) = not_a_component(bytes) {
+        return Err(no_component(reason));
+    }
+    let engine = host.engine();
+    let compiled =
+        wasmtime::component::Component::from_binary(engine, bytes).map_err(|e| no_component(format!("{e:#}")))?;
+    let component_type = compiled.component_type();
+    let names = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let imports = names(component_type.imports(engine).map(|(name, _)| name).collect());
+    let exports = names(component_type.exports(engine).map(|(name, _)| name).collect());
+
+    let foreign = |reason: String| WasmError::ForeignWorld { plugin: plugin.to_owned(), reason };
+    let index = |interface: &str, function: &str| {
+        let interface = compiled.get_export_index(None, interface)?;
+        compiled.get_export_index(Some(&interface), function)
+    };
+    check_imports(&imports).map_err(foreign)?;
+    let (scalar, table) = (index(wire::SCALAR, "call"), index(wire::TABLE, "call"));
+    let describe = index(wire::DESCRIBE, "describe").ok_or_else(|| foreign(missing(wire::DESCRIBE, &exports)))?;
+    if scalar.is_none() && table.is_none() {
+        return Err(foreign(missing(&format!("{}` or `{}", wire::SCALAR, wire::TABLE), &exports)));
+    }
+    let pre = host.linker().instantiate_pre(&compiled).map_err(|e| foreign(format!("{e:#}")))?;
+
+    let entry = Entry { pre, describe, scalar, table };
+    let mut instance = Instance::new(engine, &entry, plugin, &PluginLimits::default())?;
+    instance.check_types().map_err(foreign)?;
+    let functions = instance.describe().map_err(|failure| failure.into_error(plugin, "describe"))?;
+    let functions = description::signatures(functions, entry.scalar.is_some(), entry.table.is_some())
+        .map_err(|reason| WasmError::BadDescription { plugin: plugin.to_owned(), reason })?;
+    call::drop_instance(instance);
+    Ok(Component { digest, size_bytes: bytes.len(), functions, imports, exports, entry })
+}
+
+fn not_a_component(bytes: &[u8]) -> Option<String> {
+    if bytes.len() > COMPONENT_BYTES {
+        return Some(format!("it has {} bytes, more than {COMPONENT_BYTES}", bytes.len()));
+    }
+    if wasmparser::Parser::is_core_wasm(bytes) {
+        return Some("it is a core module, not yet wrapped as a component".into());
+    }
+    if !wasmparser::Parser::is_component(bytes) {
+        return Some("it does not start like WebAssembly".into());
+    }
+    None
+}
+
+fn check_imports(imports: &[String]) -> Result<(), String> {
+    let granted = |name: &str| name == wire::LOG || name == wire::TYPES;
+    let foreign: Vec<_> = imports.iter().filter(|name| !granted(name)).map(|name| format!("`{name}`")).collect();
+    if foreign.is_empty() {
+        return Ok(());
+    }
+    Err(format!("it imports {}, and plugins are granted `{}` only", foreign.join(", "), wire::LOG))
+}
+
+fn missing(wanted: &str, exports: &[String]) -> String {
+    let exports = if exports.is_empty() { "nothing".into() } else { format!("`{}`", exports.join("`, `")) };
+    format!("it exports {exports}, not `{wanted}`")
+}

@@ -1,0 +1,15 @@
+//! Plugins: compile, load, limit and call components, and turn what comes back into trusted values.
+//!
+//! Beside the data path: `plan` puts a [`PluginSlot`] behind each plugin function, operators call it once per
+//! batch, the runtime swaps the component in it between batches.
+//!
+//! Rule of its life: everything from a guest is hostile until converted: sizes, offsets, text, time, memory. A trapped
+//! instance is dropped and never entered again. The limits of [`PluginLimits`] hold for every call.
+//!
+//! It knows no SQL, no state, no batches' order, and grants a guest nothing but `log`.
+
+mod error;
+mod signature;
+
+pub use error::WasmError;
+pub use signature::{FunctionKind, FunctionSignature, Volatility};

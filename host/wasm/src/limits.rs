@@ -1,0 +1,153 @@
+//! What one plugin may use: memory, time, size of results, lines of log.
+//!
+//! Set by the operator per plugin; every call into a guest is made under them. [`HostState`] sits in the store of each
+//! instance, refuses growth and remembers that it did, because a guest that was refused memory ends in a bare
+//! `unreachable`.
+//!
+//! Rule of its life: a limit is per instance and per call, never shared between calls.
+//!
+//! It does not decide what happens to the rows of a call that broke a limit; the fault policy does.
+
+use std::time::{Duration, Instant};
+use wasmtime::ResourceLimiter;
+
+/// What one call into a plugin may use.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PluginLimits {
+    /// Linear memory of one instance, in bytes.
+    pub memory_bytes: u64,
+    /// Wall time of one call.
+    pub deadline: Duration,
+    /// Size of one result, in bytes.
+    pub result_bytes: u64,
+    /// Bytes of log that one call may write; the rest is dropped and counted.
+    pub log_bytes_per_call: u64,
+    /// Instances kept for the next call. More than this many concurrent callers get instances of their own that are
+    /// dropped after the call.
+    pub idle_instances: usize,
+    /// Rows passed in one call; larger batches are split.
+    pub rows_per_call: usize,
+    /// Bytes of arguments passed in one call; larger batches are split, single rows are not.
+    pub argument_bytes_per_call: usize,
+    /// Failed calls that may be spent per batch on finding the rows at fault.
+    pub isolation_calls: u32,
+    /// Time that may be spent per batch on finding the rows at fault.
+    pub isolation_time: Duration,
+    /// Take a fresh instance for every call. Output never depends on it; a guest's memory is only a cache.
+    pub recycle_every_call: bool,
+}
+
+impl Default for PluginLimits {
+    fn default() -> Self {
+        Self {
+            memory_bytes: 64 << 20,
+            deadline: Duration::from_secs(1),
+            result_bytes: 64 << 20,
+            log_bytes_per_call: 64 << 10,
+            idle_instances: 8,
+            rows_per_call: 16 << 10,
+            argument_bytes_per_call: 8 << 20,
+            isolation_calls: 256,
+            isolation_time: Duration::from_secs(30),
+            recycle_every_call: false,
+        }
+    }
+}
+
+/// Elements that the tables of one instance may have together.
+const TABLE_ELEMENTS: usize = 50_000;
+
+/// The data of one store: limits, and what happened during the current call.
+#[derive(Debug)]
+pub(crate) struct HostState {
+    pub(crate) plugin: String,
+    memory_limit: usize,
+    log_limit: u64,
+    memory_used: usize,
+    table_elements: usize,
+    /// The limiter said no to more memory during this call.
+    pub(crate) memory_refused: bool,
+    /// When the current call must be back.
+    pub(crate) deadline: Instant,
+    /// The deadline passed during this call.
+    pub(crate) late: bool,
+    /// The last line logged as an error during this call: a panic's text.
+    pub(crate) last_error: Option<String>,
+    logged: u64,
+    dropped_lines: u64,
+}
+
+impl HostState {
+    pub(crate) fn new(plugin: &str, limits: &PluginLimits) -> Self {
+        Self {
+            plugin: plugin.to_owned(),
+            memory_limit: usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX),
+            log_limit: limits.log_bytes_per_call,
+            memory_used: 0,
+            table_elements: 0,
+            memory_refused: false,
+            deadline: Instant::now() + limits.deadline,
+            late: false,
+            last_error: None,
+            logged: 0,
+            dropped_lines: 0,
+        }
+    }
+
+    /// Forgets what happened during the call before and sets the time for the next.
+    pub(crate) fn begin_call(&mut self, deadline: Duration) {
+        self.memory_refused = false;
+        self.late = false;
+        self.last_error = None;
+        self.logged = 0;
+        self.deadline = Instant::now() + deadline;
+    }
+
+    /// Whether a line of `bytes` may still be written during this call.
+    pub(crate) fn admit_log(&mut self, bytes: usize) -> bool {
+        self.logged = self.logged.saturating_add(bytes as u64 + 1);
+        let admitted = self.logged <= self.log_limit;
+        if !admitted {
+            self.dropped_lines += 1;
+        }
+        admitted
+    }
+
+    /// How many lines were dropped since the last question.
+    pub(crate) fn take_dropped_lines(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped_lines)
+    }
+}
+
+impl ResourceLimiter for HostState {
+    fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+        let used = self.memory_used.saturating_add(desired.saturating_sub(current));
+        if used > self.memory_limit {
+            self.memory_refused = true;
+            return Ok(false);
+        }
+        self.memory_used = used;
+        Ok(true)
+    }
+
+    fn table_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+        let elements = self.table_elements.saturating_add(desired.saturating_sub(current));
+        if elements > TABLE_ELEMENTS {
+            return Ok(false);
+        }
+        self.table_elements = elements;
+        Ok(true)
+    }
+
+    fn instances(&self) -> usize {
+        32
+    }
+
+    fn tables(&self) -> usize {
+        32
+    }
+
+    fn memories(&self) -> usize {
+        8
+    }
+}

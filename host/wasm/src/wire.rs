@@ -1,0 +1,145 @@
+//! The types of `millstream:plugin`, as they cross the boundary.
+//!
+//! One Rust type per WIT type, lowered and lifted by Wasmtime. Buffers cross as whole byte lists: one copy each way.
+//!
+//! Rule of its life: nothing that was lifted is trusted before [`crate::layout::decode`] or
+//! [`crate::description`] has looked at it.
+//!
+//! It checks nothing.
+
+use wasmtime::component::{ComponentType, Lift, Lower};
+
+/// The version of the WIT package that this host speaks.
+pub(crate) const WIT_VERSION: &str = "0.1.0";
+pub(crate) const LOG: &str = "millstream:plugin/log@0.1.0";
+pub(crate) const TYPES: &str = "millstream:plugin/types@0.1.0";
+pub(crate) const DESCRIBE: &str = "millstream:plugin/describe@0.1.0";
+pub(crate) const SCALAR: &str = "millstream:plugin/scalar@0.1.0";
+pub(crate) const TABLE: &str = "millstream:plugin/table@0.1.0";
+
+/// How important a line of log is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lift)]
+#[component(enum)]
+#[repr(u8)]
+pub(crate) enum Level {
+    #[component(name = "error")]
+    Error,
+    #[component(name = "warn")]
+    Warn,
+    #[component(name = "info")]
+    Info,
+    #[component(name = "debug")]
+    Debug,
+    #[component(name = "trace")]
+    Trace,
+}
+
+/// One node of a flattened schema.
+#[derive(Debug, Clone, ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct Field {
+    pub(crate) name: String,
+    pub(crate) format: String,
+    pub(crate) nullable: bool,
+    pub(crate) children: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lift)]
+#[component(enum)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    #[component(name = "scalar")]
+    Scalar,
+    #[component(name = "table")]
+    Table,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lift)]
+#[component(enum)]
+#[repr(u8)]
+pub(crate) enum Volatility {
+    #[component(name = "immutable")]
+    Immutable,
+    #[component(name = "volatile")]
+    Volatile,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lift)]
+#[component(enum)]
+#[repr(u8)]
+pub(crate) enum Nulls {
+    #[component(name = "passed")]
+    Passed,
+    #[component(name = "skipped")]
+    Skipped,
+}
+
+#[derive(Debug, Clone, ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct Function {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) arguments: Vec<Field>,
+    pub(crate) results: Vec<Field>,
+    pub(crate) volatility: Volatility,
+    pub(crate) nulls: Nulls,
+}
+
+/// Columns on their way to a guest.
+#[derive(Debug, Clone, Copy, ComponentType, Lower)]
+#[component(record)]
+pub(crate) struct BatchRef<'a> {
+    pub(crate) rows: u32,
+    pub(crate) buffers: &'a [&'a [u8]],
+}
+
+/// Columns as a guest gave them.
+#[derive(Debug, Clone, ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct Batch {
+    pub(crate) rows: u32,
+    pub(crate) buffers: Vec<Vec<u8>>,
+}
+
+#[derive(Debug, Clone, ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct RowError {
+    pub(crate) row: u32,
+    pub(crate) message: String,
+}
+
+#[derive(Debug, Clone, ComponentType, Lift)]
+#[component(variant)]
+pub(crate) enum CallError {
+    #[component(name = "invalid-input")]
+    InvalidInput(String),
+    #[component(name = "unavailable")]
+    Unavailable(String),
+    #[component(name = "internal")]
+    Internal(String),
+}
+
+#[derive(Debug, Clone, ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct ScalarOutput {
+    pub(crate) values: Batch,
+    #[component(name = "row-errors")]
+    pub(crate) row_errors: Vec<RowError>,
+}
+
+#[derive(Debug, Clone, ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct TableOutput {
+    #[component(name = "input-rows")]
+    pub(crate) input_rows: Vec<u8>,
+    pub(crate) rows: Batch,
+    #[component(name = "row-errors")]
+    pub(crate) row_errors: Vec<RowError>,
+}
+
+/// Parameters of `call`.
+pub(crate) type CallParams<'a> = (u32, BatchRef<'a>);
+/// Results of `scalar.call`.
+pub(crate) type ScalarResult = (Result<ScalarOutput, CallError>,);
+/// Results of `table.call`.
+pub(crate) type TableResult = (Result<TableOutput, CallError>,);
