@@ -61,7 +61,8 @@ impl Hint for StateError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Missing { .. } | Self::Damaged { .. } => Some(
-                "bring the file back from a backup, or see with `millstream checkpoint verify` which batches are whole".into(),
+                "bring the file back from a backup, or see with `millstream checkpoint verify` which batches are whole"
+                    .into(),
             ),
             Self::Schema { .. } => Some("give back the old grouping and aggregates, or start a new checkpoint".into()),
             Self::Files { .. } => None,

@@ -16,6 +16,6 @@ mod log_store;
 mod store;
 
 pub use error::StateError;
-pub use log_store::LogStore;
 pub use files::{StateFile, StateFileKind, StateManifest};
+pub use log_store::LogStore;
 pub use store::{ByteRows, FamilyId, FamilySpec, Layout, StateMetrics, StateStore, StoreOptions};

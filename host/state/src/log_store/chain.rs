@@ -40,11 +40,9 @@ impl<'a> Chain<'a> {
             return Err(self.damaged(name, "the manifest gives it a name that no state file has"));
         }
         self.files.get(name).map_err(|source| match source {
-            DurableError::Missing { .. } => StateError::Missing {
-                place: self.place.clone(),
-                file: name.clone(),
-                version: file.version,
-            },
+            DurableError::Missing { .. } => {
+                StateError::Missing { place: self.place.clone(), file: name.clone(), version: file.version }
+            }
             source => StateError::Files { place: self.place.clone(), source },
         })
     }

@@ -128,9 +128,7 @@ impl Family {
                     .filter(|entry| prefix_of(entry.key()) <= through)
                     .map(|entry| entry.key().to_vec())
                     .collect();
-                Taken::Entries(
-                    keys.iter().filter_map(|key| table.remove(hash_of(hasher, key), key)).collect(),
-                )
+                Taken::Entries(keys.iter().filter_map(|key| table.remove(hash_of(hasher, key), key)).collect())
             }
         }
     }

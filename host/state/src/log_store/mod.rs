@@ -321,7 +321,8 @@ impl StateStore for LogStore {
         let files = Arc::clone(&self.options.files);
         for name in files.list("").map_err(|source| self.failed(source))? {
             // What is not older than the retained versions may be named yet: by this run, or by the run that took over.
-            if !kept.contains(&name) && version_of(&name).is_some_and(|version| version < oldest) {
+            let begun = self.background.name() == Some(&*name);
+            if !begun && !kept.contains(&name) && version_of(&name).is_some_and(|version| version < oldest) {
                 files.delete(&name).map_err(|source| self.failed(source))?;
             }
         }

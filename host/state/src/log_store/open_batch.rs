@@ -98,12 +98,7 @@ impl OpenBatch {
         }
     }
 
-    pub(super) fn delete(
-        &mut self,
-        hasher: &DefaultHashBuilder,
-        (index, family): (usize, &mut Family),
-        key: &[u8],
-    ) {
+    pub(super) fn delete(&mut self, hasher: &DefaultHashBuilder, (index, family): (usize, &mut Family), key: &[u8]) {
         let Some(entry) = family.remove(hasher, key) else {
             return;
         };
@@ -176,8 +171,11 @@ impl OpenBatch {
                     families[family].remove(hasher, &self.log[key]);
                 }
                 Undo::Overwritten { family, key, old } => {
-                    if let Some(entry) = families[family].find_mut(hasher, &self.log[key]) {
-                        entry.value_mut().copy_from_slice(&self.old_values[old]);
+                    let (key, old) = (&self.log[key], &self.old_values[old]);
+                    match families[family].find_mut(hasher, key) {
+                        Some(entry) if entry.value().len() == old.len() => entry.value_mut().copy_from_slice(old),
+                        // It got a value of another length later in the batch.
+                        _ => families[family].put_back(hasher, Entry::new(key, old, 0)),
                     }
                 }
                 Undo::Gone { family, entry } => families[family].put_back(hasher, entry),

@@ -7,8 +7,8 @@
 //! runs per store; dropping the store waits for it.
 
 use super::chain::Chain;
-use super::frame::{Frame, FrameFamily};
 use super::family::prefix_of;
+use super::frame::{Frame, FrameFamily};
 use super::record::{Reader, Record};
 use crate::{StateError, StateFile, StateFileKind};
 use bytes::Bytes;
@@ -30,6 +30,7 @@ pub(super) struct Order {
 #[derive(Debug, Default)]
 pub(super) struct Background {
     running: Option<JoinHandle<Result<StateFile, StateError>>>,
+    name: Option<String>,
     not_before: u64,
 }
 
@@ -41,12 +42,18 @@ impl Background {
 
     /// Begins; when no thread can be had, it is as if the snapshot had failed.
     pub(super) fn begin(&mut self, order: Order, version: u64, pause: u64) {
+        self.name = Some(order.name.clone());
         let thread = std::thread::Builder::new().name("snapshot".into());
         match thread.spawn(move || order.make()) {
             Ok(running) => self.running = Some(running),
             Err(error) => tracing::warn!(%error, "cannot begin a state snapshot, will try again later"),
         }
         self.not_before = version.saturating_add(pause);
+    }
+
+    /// The file that was begun last: it may be durable and not yet taken.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
     }
 
     /// The snapshot that has become durable since the last look.
@@ -203,4 +210,3 @@ pub(super) fn each_record<'a>(frame: &Frame<'a>, mut visit: impl FnMut(Record<'a
         Err(format!("it has {count} records, its header says {}", frame.records))
     }
 }
-

@@ -101,11 +101,8 @@ impl Table {
     /// Puts an entry in the place of the one with its key, or adds it; answers the one before.
     pub(super) fn replace(&mut self, hasher: &DefaultHashBuilder, hash: u64, entry: Entry) -> Option<Entry> {
         self.bytes += entry.bytes();
-        let slot = self.entries.entry(
-            hash,
-            |present| present.key() == entry.key(),
-            |present| hash_of(hasher, present.key()),
-        );
+        let slot =
+            self.entries.entry(hash, |present| present.key() == entry.key(), |present| hash_of(hasher, present.key()));
         match slot {
             Slot::Occupied(mut occupied) => {
                 let before = std::mem::replace(occupied.get_mut(), entry);
