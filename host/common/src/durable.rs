@@ -6,6 +6,7 @@
 
 use bytes::Bytes;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Why a durable file could not be written or read.
@@ -56,6 +57,10 @@ pub trait DurableFiles: Send + Sync + fmt::Debug {
     fn delete(&self, path: &str) -> Result<(), DurableError>;
     /// The place as a person would name it: a path or URL.
     fn location(&self) -> String;
+    /// The folder on this machine, when it is one: there a lease can hold a lock that dies with its process.
+    fn local_folder(&self) -> Option<PathBuf> {
+        None
+    }
 }
 
 /// A subfolder of durable files, seen as a folder of its own.
@@ -97,5 +102,8 @@ impl DurableFiles for ScopedFiles {
     }
     fn location(&self) -> String {
         format!("{}/{}", self.inner.location().trim_end_matches('/'), self.prefix)
+    }
+    fn local_folder(&self) -> Option<PathBuf> {
+        self.inner.local_folder().map(|folder| folder.join(&self.prefix))
     }
 }
