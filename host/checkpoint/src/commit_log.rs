@@ -1,0 +1,80 @@
+//! The commit log: which batches are done, written after sink and state are.
+//!
+//! The last durable write of a batch. It names the state files of every partition, so it is the one point at
+//! which a version of the state becomes true.
+//!
+//! Rule of its life: entry N is written once, after `offsets/N`, after the sink has the rows and the state files
+//! are durable.
+//!
+//! It does not understand state manifests: they are JSON that only the state store reads.
+
+use crate::CheckpointError;
+use crate::batch_log::{BatchEntry, BatchLog};
+use crate::document::DocumentKind;
+use millstream_common::{BatchId, DurableFiles};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A batch is done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommitEntry {
+    /// The batch.
+    pub batch: BatchId,
+    /// The watermark that the next batch evicts with; `None` for a query without watermark.
+    pub next_watermark_ms: Option<i64>,
+    /// The state after the batch: per operator the manifests of its partitions, in order.
+    pub state: BTreeMap<String, Vec<serde_json::Value>>,
+}
+
+impl BatchEntry for CommitEntry {
+    const FOLDER: &'static str = "commits";
+    const KIND: DocumentKind = DocumentKind { word: "commit-log", version: 1 };
+    fn batch(&self) -> BatchId {
+        self.batch
+    }
+}
+
+/// The folder `commits`.
+#[derive(Debug, Clone)]
+pub struct CommitLog(BatchLog<CommitEntry>);
+
+impl CommitLog {
+    /// The commit log of a checkpoint.
+    pub fn new(files: Arc<dyn DurableFiles>) -> Self {
+        Self(BatchLog::new(files))
+    }
+
+    /// Says that a batch is done.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Fenced`] when another process has said so; the files' own errors.
+    pub fn add(&self, entry: &CommitEntry) -> Result<(), CheckpointError> {
+        self.0.add(entry)
+    }
+
+    /// The entry of a batch; `None` when it is not done.
+    ///
+    /// # Errors
+    /// When the file is torn, foreign, of another release or of another batch.
+    pub fn get(&self, batch: BatchId) -> Result<Option<CommitEntry>, CheckpointError> {
+        self.0.get(batch)
+    }
+
+    /// The batches that are done and not purged, ascending.
+    ///
+    /// # Errors
+    /// When the folder cannot be listed or holds a file that is no entry.
+    pub fn batches(&self) -> Result<Vec<BatchId>, CheckpointError> {
+        self.0.batches()
+    }
+
+    pub(crate) fn purge(&self, before: BatchId) -> Result<usize, CheckpointError> {
+        self.0.purge(before)
+    }
+
+    pub(crate) fn names(&self) -> Result<Vec<String>, CheckpointError> {
+        self.0.names()
+    }
+}

@@ -1,0 +1,126 @@
+//! The offset log: what each batch is, written before the batch begins.
+//!
+//! After the sources said what is new, before the operators run. With the entry the batch is defined: a run that
+//! repeats it, on the same day or after a crash, takes everything from here.
+//!
+//! Rule of its life: entry N is written once, after commit N-1. It is the authority on code, settings and schemas
+//! of its batch.
+//!
+//! It does not understand offsets: they are JSON that only their source reads.
+
+use crate::CheckpointError;
+use crate::batch_log::{BatchEntry, BatchLog};
+use crate::document::DocumentKind;
+use millstream_common::{BatchId, Digest, DurableFiles};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What one batch reads from one source: (start, end].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OffsetRange {
+    /// What batches before have read; `None` at the beginning of the source.
+    pub start: Option<serde_json::Value>,
+    /// What this batch reads up to; `None` when the source has nothing yet.
+    pub end: Option<serde_json::Value>,
+}
+
+/// The exact code behind the name of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PluginPin {
+    /// The component that runs.
+    pub digest: Digest,
+    /// The component that the query names: another one after a swap. A restart goes on with `digest` as long as the
+    /// query still names this one.
+    pub declared: Digest,
+    /// Name and version of the world that it speaks.
+    pub wit: String,
+    /// A digest of its configuration.
+    pub config_hash: String,
+}
+
+/// The schema of one stateful operator.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StatePin {
+    /// A digest of key and value schema.
+    pub schema_id: String,
+    /// The schema in words.
+    pub schema_text: String,
+    /// The number of partitions.
+    pub partitions: u32,
+}
+
+/// The definition of one batch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OffsetEntry {
+    /// The batch.
+    pub batch: BatchId,
+    /// What `current_timestamp` answers in it.
+    pub batch_time_ms: i64,
+    /// The watermark that it evicts with, and that the batch after it judges late rows by; `None` for a query
+    /// without watermark.
+    pub watermark_ms: Option<i64>,
+    /// What it reads, per source.
+    pub sources: BTreeMap<String, OffsetRange>,
+    /// Settings that define the meaning of stored state: they win over those of a later run.
+    pub settings: BTreeMap<String, String>,
+    /// The code of its plugins.
+    pub plugins: BTreeMap<String, PluginPin>,
+    /// The schemas of its state, per operator.
+    pub state_schemas: BTreeMap<String, StatePin>,
+}
+
+impl BatchEntry for OffsetEntry {
+    const FOLDER: &'static str = "offsets";
+    const KIND: DocumentKind = DocumentKind { word: "offset-log", version: 1 };
+    fn batch(&self) -> BatchId {
+        self.batch
+    }
+}
+
+/// The folder `offsets`.
+#[derive(Debug, Clone)]
+pub struct OffsetLog(BatchLog<OffsetEntry>);
+
+impl OffsetLog {
+    /// The offset log of a checkpoint.
+    pub fn new(files: Arc<dyn DurableFiles>) -> Self {
+        Self(BatchLog::new(files))
+    }
+
+    /// Defines a batch.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Fenced`] when another process has defined it; the files' own errors.
+    pub fn add(&self, entry: &OffsetEntry) -> Result<(), CheckpointError> {
+        self.0.add(entry)
+    }
+
+    /// The entry of a batch; `None` when there is none.
+    ///
+    /// # Errors
+    /// When the file is torn, foreign, of another release or of another batch.
+    pub fn get(&self, batch: BatchId) -> Result<Option<OffsetEntry>, CheckpointError> {
+        self.0.get(batch)
+    }
+
+    /// The batches that have an entry, ascending.
+    ///
+    /// # Errors
+    /// When the folder cannot be listed or holds a file that is no entry.
+    pub fn batches(&self) -> Result<Vec<BatchId>, CheckpointError> {
+        self.0.batches()
+    }
+
+    pub(crate) fn purge(&self, before: BatchId) -> Result<usize, CheckpointError> {
+        self.0.purge(before)
+    }
+
+    pub(crate) fn names(&self) -> Result<Vec<String>, CheckpointError> {
+        self.0.names()
+    }
+}
