@@ -183,7 +183,7 @@ impl Checkpoint {
         let Some(done) = commit_log.batches()?.last().copied() else {
             return Ok(Purged { offsets: 0, commits: 0, plugins: 0, oldest: BatchId::FIRST });
         };
-        let before = BatchId(before.0.min(done.next().0.saturating_sub(self.retained_batches)));
+        let before = BatchId(before.0.min(done.0.saturating_add(1).saturating_sub(self.retained_batches)));
         let (offsets, commits) = (offset_log.purge(before)?, commit_log.purge(before)?);
         let mut purged = Purged { offsets, commits, plugins: 0, oldest: before };
         let mut kept: BTreeSet<Digest> = in_use.iter().copied().collect();

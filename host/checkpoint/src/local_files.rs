@@ -157,6 +157,16 @@ impl LocalFiles {
     }
 }
 
+/// Gives a written file its name, unless the name is taken.
+fn link(temporary: &Path, target: &Path) -> io::Result<()> {
+    fs::hard_link(temporary, target).map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied | ErrorKind::Unsupported => {
+            io::Error::new(error.kind(), format!("the file system must know hard links: {error}"))
+        }
+        _ => error,
+    })
+}
+
 /// Makes the names in a folder durable.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
@@ -169,11 +179,9 @@ fn storage(action: &'static str, path: &str) -> impl FnOnce(io::Error) -> Durabl
 
 impl DurableFiles for LocalFiles {
     fn put_new(&self, path: &str, bytes: Bytes) -> Result<(), DurableError> {
-        self.put(path, &bytes, |temporary, target| fs::hard_link(temporary, target)).map_err(|error| {
-            match error.kind() {
-                ErrorKind::AlreadyExists => DurableError::Exists { path: path.to_owned() },
-                _ => storage("write", path)(error),
-            }
+        self.put(path, &bytes, link).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => DurableError::Exists { path: path.to_owned() },
+            _ => storage("write", path)(error),
         })
     }
 

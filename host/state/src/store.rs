@@ -121,6 +121,9 @@ pub trait StateStore: Send {
     fn get_many(&self, family: FamilyId, keys: &ByteRows) -> Vec<Option<&[u8]>>;
 
     /// Sets many keys. Of equal keys the last one counts.
+    ///
+    /// # Panics
+    /// When there are not as many values as keys.
     fn put_many(&mut self, family: FamilyId, keys: &ByteRows, values: &ByteRows);
 
     /// Removes many keys; missing ones are no error.
@@ -146,6 +149,9 @@ pub trait StateStore: Send {
 
     /// The commit log names what `prepare` answered: version N+1 stands. Also an occasion to begin a snapshot in the
     /// background, which a later `prepare` takes up.
+    ///
+    /// # Panics
+    /// When no `prepare` came before it, or a change came between.
     fn commit(&mut self);
 
     /// Forgets the changes of the open batch, prepared or not.

@@ -88,6 +88,9 @@ impl<'a> Chain<'a> {
 
     /// Checks that the files end no later than the manifest's version.
     pub(super) fn end(&self, manifest: &StateManifest) -> Result<(), StateError> {
+        if manifest.version == u64::MAX {
+            return Err(self.damaged("manifest", "no version can follow it"));
+        }
         match manifest.files.last() {
             Some(last) if last.version > manifest.version => Err(self.damaged(
                 &last.name,

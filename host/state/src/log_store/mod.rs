@@ -250,6 +250,7 @@ impl StateStore for LogStore {
     }
 
     fn put_many(&mut self, family: FamilyId, keys: &ByteRows, values: &ByteRows) {
+        assert_eq!(keys.len(), values.len(), "every key has a value");
         self.prepared = None;
         let target = &mut self.families[family.0];
         for (key, value) in keys.iter().zip(values.iter()) {
@@ -296,10 +297,7 @@ impl StateStore for LogStore {
     }
 
     fn commit(&mut self) {
-        let Some(prepared) = self.prepared.take() else {
-            debug_assert!(false, "commit follows prepare");
-            return;
-        };
+        let prepared = self.prepared.take().expect("commit follows prepare, with no change between");
         self.version += 1;
         self.files.extend(prepared.file);
         self.lineage = prepared.lineage;

@@ -14,7 +14,7 @@ use hashbrown::DefaultHashBuilder;
 use std::ops::Range;
 
 /// Buffers larger than this are given back after the batch.
-const KEPT_BUFFER: usize = 16 << 20;
+const KEPT_BUFFER: usize = 4 << 20;
 
 #[derive(Debug)]
 struct Written {
