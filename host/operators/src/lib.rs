@@ -8,12 +8,36 @@
 //!
 //! It parses no SQL, and decides nothing about offsets, triggers or commits.
 
+pub mod aggregate;
 mod context;
 mod error;
+pub mod filter;
+mod float_identity;
+pub mod limit;
 mod operator;
+mod partitions;
 mod pipeline;
+pub mod project;
+mod row_codec;
+pub mod sort;
+pub mod union;
+pub mod unnest;
+pub mod watermark;
 
+#[cfg(test)]
+mod stateless_tests;
+#[cfg(test)]
+mod testing;
+
+pub use aggregate::{Aggregate, AggregateSpec, EventTimeKey, EventTimeKind};
 pub use context::BatchContext;
 pub use error::OperatorError;
+pub use filter::Filter;
+pub use limit::{BatchLimit, GlobalLimit};
 pub use operator::{EventTimeSeen, Operator, OperatorMetrics, StateOpener, Stateful};
 pub use pipeline::{Node, Pipeline};
+pub use project::Project;
+pub use sort::Sort;
+pub use union::Union;
+pub use unnest::Unnest;
+pub use watermark::WatchEventTime;

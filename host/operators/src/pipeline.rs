@@ -72,10 +72,7 @@ impl Pipeline {
     }
 
     /// The stateful operators, the one nearest the sink first (Spark's order).
-    pub fn for_each_stateful<E>(
-        &mut self,
-        mut visit: impl FnMut(&mut dyn Stateful) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub fn for_each_stateful<E>(&mut self, mut visit: impl FnMut(&mut dyn Stateful) -> Result<(), E>) -> Result<(), E> {
         visit_operators(&mut self.root, &mut |operator| operator.stateful().map_or(Ok(()), &mut visit))
     }
 
@@ -133,10 +130,7 @@ fn drive(
     }
 }
 
-fn visit_operators<E>(
-    node: &mut Node,
-    visit: &mut dyn FnMut(&mut dyn Operator) -> Result<(), E>,
-) -> Result<(), E> {
+fn visit_operators<E>(node: &mut Node, visit: &mut dyn FnMut(&mut dyn Operator) -> Result<(), E>) -> Result<(), E> {
     if let Node::Operator { operator, inputs } = node {
         visit(operator.as_mut())?;
         for input in inputs {

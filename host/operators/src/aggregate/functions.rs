@@ -1,0 +1,181 @@
+//! The aggregate functions: rows into partial states, states into states, states into results.
+//!
+//! DataFusion's accumulators do the work, one per function for all groups at once; functions that only
+//! know single groups come through DataFusion's adapter. Accumulators live for one step and are then dropped: what
+//! lasts is their exported state, as columns. So a function cannot carry anything from batch to batch that is not in
+//! the state store.
+
+use crate::row_codec::RowCodec;
+use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch, new_empty_array};
+use arrow::datatypes::{DataType, Schema};
+use datafusion::error::DataFusionError;
+use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_expr::{GroupsAccumulatorAdapter, PhysicalExprRef};
+use datafusion::physical_expr_common::utils::evaluate_expressions_to_arrays;
+use std::sync::Arc;
+
+/// One accumulator for each function.
+pub(super) type Accumulators = Vec<Box<dyn GroupsAccumulator>>;
+
+/// The aggregate functions of one operator.
+pub(super) struct Functions {
+    functions: Vec<Function>,
+    pub(super) codec: RowCodec,
+}
+
+struct Function {
+    function: Arc<AggregateFunctionExpr>,
+    arguments: Vec<PhysicalExprRef>,
+    argument_types: Vec<DataType>,
+    filter: Option<PhysicalExprRef>,
+    state_types: Vec<DataType>,
+}
+
+/// The arguments of every function, and its filter, over the same rows.
+pub(super) struct Arguments(Vec<(Vec<ArrayRef>, Option<BooleanArray>)>);
+
+impl Functions {
+    pub(super) fn try_new(
+        functions: Vec<Arc<AggregateFunctionExpr>>,
+        filters: Vec<Option<PhysicalExprRef>>,
+        input: &Schema,
+    ) -> Result<Self, DataFusionError> {
+        if functions.len() != filters.len() {
+            let (functions, filters) = (functions.len(), filters.len());
+            return Err(DataFusionError::Internal(format!("{filters} filters for {functions} functions")));
+        }
+        let functions = functions
+            .into_iter()
+            .zip(filters)
+            .map(|(function, filter)| Function::try_new(function, filter, input))
+            .collect::<Result<Vec<_>, _>>()?;
+        let types = functions.iter().flat_map(|function| function.state_types.iter().cloned()).collect();
+        Ok(Self { functions, codec: RowCodec::try_new(types)? })
+    }
+
+    /// New accumulators without groups.
+    pub(super) fn accumulators(&self) -> Result<Accumulators, DataFusionError> {
+        self.functions.iter().map(|function| accumulator(&function.function)).collect()
+    }
+
+    pub(super) fn arguments(&self, rows: &RecordBatch) -> Result<Arguments, DataFusionError> {
+        let of_function = |function: &Function| {
+            let values = evaluate_expressions_to_arrays(&function.arguments, rows)?;
+            let filter = match &function.filter {
+                Some(filter) => {
+                    let verdict = filter.evaluate(rows)?.into_array_of_size(rows.num_rows())?;
+                    Some(verdict.as_boolean().clone())
+                }
+                None => None,
+            };
+            Ok((values, filter))
+        };
+        self.functions.iter().map(of_function).collect::<Result<_, DataFusionError>>().map(Arguments)
+    }
+
+    /// Arguments of no rows.
+    pub(super) fn no_arguments(&self) -> Arguments {
+        let of_function = |function: &Function| (function.argument_types.iter().map(new_empty_array).collect(), None);
+        Arguments(self.functions.iter().map(of_function).collect())
+    }
+
+    /// Adds rows: row `i` belongs to group `groups[i]` of `total`.
+    pub(super) fn update(
+        &self,
+        accumulators: &mut Accumulators,
+        arguments: &Arguments,
+        groups: &[usize],
+        total: usize,
+    ) -> Result<(), DataFusionError> {
+        accumulators.iter_mut().zip(&arguments.0).try_for_each(|(accumulator, (values, filter))| {
+            accumulator.update_batch(values, groups, filter.as_ref(), total)
+        })
+    }
+
+    /// Adds states: row `i` of `states` belongs to group `groups[i]` of `total`.
+    pub(super) fn merge(
+        &self,
+        accumulators: &mut Accumulators,
+        states: &[ArrayRef],
+        groups: &[usize],
+        total: usize,
+    ) -> Result<(), DataFusionError> {
+        let mut from = 0;
+        for (accumulator, function) in accumulators.iter_mut().zip(&self.functions) {
+            let to = from + function.state_types.len();
+            accumulator.merge_batch(&states[from..to], groups, total)?;
+            from = to;
+        }
+        Ok(())
+    }
+
+    /// The state of every group, as columns of the codec.
+    pub(super) fn states(&self, mut accumulators: Accumulators) -> Result<Vec<ArrayRef>, DataFusionError> {
+        let mut states = Vec::new();
+        for accumulator in &mut accumulators {
+            states.extend(accumulator.state(EmitTo::All)?);
+        }
+        Ok(self.codec.conform(states)?)
+    }
+
+    /// The results of `total` groups from their states.
+    pub(super) fn results(&self, states: &[ArrayRef], total: usize) -> Result<Vec<ArrayRef>, DataFusionError> {
+        let mut accumulators = self.accumulators()?;
+        let groups: Vec<usize> = (0..total).collect();
+        self.merge(&mut accumulators, states, &groups, total)?;
+        accumulators.iter_mut().map(|accumulator| accumulator.evaluate(EmitTo::All)).collect()
+    }
+
+    /// The functions as `explain` shows them.
+    pub(super) fn describe(&self) -> String {
+        let texts: Vec<_> = self
+            .functions
+            .iter()
+            .map(|function| match &function.filter {
+                Some(filter) => format!("{} FILTER ({filter})", function.function.name()),
+                None => function.function.name().to_owned(),
+            })
+            .collect();
+        texts.join(", ")
+    }
+
+    /// What the states are, in words that do not depend on the names of columns.
+    pub(super) fn state_text(&self) -> String {
+        let list = |types: &[DataType]| types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let texts: Vec<_> = self
+            .functions
+            .iter()
+            .map(|function| {
+                let distinct = if function.function.is_distinct() { "distinct " } else { "" };
+                let name = function.function.fun().name();
+                format!("{name}({distinct}{}): {}", list(&function.argument_types), list(&function.state_types))
+            })
+            .collect();
+        texts.join("; ")
+    }
+}
+
+impl Function {
+    fn try_new(
+        function: Arc<AggregateFunctionExpr>,
+        filter: Option<PhysicalExprRef>,
+        input: &Schema,
+    ) -> Result<Self, DataFusionError> {
+        let mut arguments = function.expressions();
+        // Functions that depend on an order take the columns of the order as further arguments.
+        arguments.extend(function.order_bys().iter().map(|by| Arc::clone(&by.expr)));
+        let argument_types =
+            arguments.iter().map(|argument| argument.data_type(input)).collect::<Result<Vec<_>, _>>()?;
+        let state_types = function.state_fields()?.iter().map(|field| field.data_type().clone()).collect();
+        Ok(Self { function, arguments, argument_types, filter, state_types })
+    }
+}
+
+fn accumulator(function: &Arc<AggregateFunctionExpr>) -> Result<Box<dyn GroupsAccumulator>, DataFusionError> {
+    if function.groups_accumulator_supported() {
+        return function.create_groups_accumulator();
+    }
+    let function = Arc::clone(function);
+    Ok(Box::new(GroupsAccumulatorAdapter::new(move || function.create_accumulator())))
+}

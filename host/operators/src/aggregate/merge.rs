@@ -1,0 +1,243 @@
+//! Merges the groups of a batch into the state of a partition, and reads groups back for the result.
+//!
+//! ```text
+//!   keys ──get_many──► old states ─┐
+//!   partial states ────────────────┴─merge──► new states ──put_many──► store
+//! ```
+//!
+//! Old states are merged first, so that functions which depend on the order of arrival keep it.
+
+use super::functions::Functions;
+use super::keys::KeyColumns;
+use super::partial::Groups;
+use crate::OperatorError;
+use crate::partitions::Partition;
+use crate::row_codec::partition_of;
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::compute::take_arrays;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use datafusion::error::DataFusionError;
+use millstream_state::ByteRows;
+use std::sync::Arc;
+
+/// Groups read back from the store are given out in batches of this many.
+const ROWS_OUT: usize = 16_384;
+
+/// From this many groups on, partitions are merged by several threads.
+const GROUPS_FOR_THREADS: usize = 20_000;
+
+/// The parts of an aggregate that do not change during a run; threads share it.
+pub(super) struct AggregatePlan {
+    pub(super) keys: KeyColumns,
+    pub(super) functions: Functions,
+    pub(super) output: SchemaRef,
+    pub(super) description: String,
+}
+
+/// The groups of one partition, with the bytes of their keys.
+struct Share {
+    groups: Groups,
+    keys: ByteRows,
+}
+
+/// What merging did.
+#[derive(Default)]
+pub(super) struct Merged {
+    /// The touched groups with their new states, a part per partition.
+    pub(super) touched: Vec<Groups>,
+    /// Groups that were not in the store before.
+    pub(super) added: u64,
+    /// Groups written.
+    pub(super) updated: u64,
+}
+
+impl AggregatePlan {
+    pub(super) fn failed(&self, error: impl Into<DataFusionError>) -> OperatorError {
+        OperatorError::from_expression(&self.description, error.into())
+    }
+
+    fn unreadable(&self, source: ArrowError) -> OperatorError {
+        OperatorError::StateRow { operator: self.description.clone(), source }
+    }
+
+    /// Drops the groups that are late: whose event time is at or before the watermark. Answers how many.
+    pub(super) fn drop_late(&self, groups: &mut Groups, passed: u64) -> Result<u64, OperatorError> {
+        let Some(prefixes) = self.keys.prefixes(&groups.keys) else { return Ok(0) };
+        let late = prefixes.iter().filter(|&&prefix| prefix <= passed).count();
+        if late > 0 {
+            let kept = (0..groups.len as u32).zip(&prefixes).filter(|(_, prefix)| **prefix > passed);
+            *groups = self.pick(groups, &kept.map(|(row, _)| row).collect::<Vec<_>>())?;
+        }
+        Ok(late as u64)
+    }
+
+    fn pick(&self, groups: &Groups, rows: &[u32]) -> Result<Groups, OperatorError> {
+        let indices = UInt32Array::from_iter_values(rows.iter().copied());
+        let take = |columns: &[ArrayRef]| take_arrays(columns, &indices, None).map_err(|error| self.failed(error));
+        Ok(Groups { keys: take(&groups.keys)?, states: take(&groups.states)?, len: rows.len() })
+    }
+
+    /// Merges the groups of a batch into all partitions.
+    pub(super) fn merge(&self, groups: Groups, partitions: &mut [Partition]) -> Result<Merged, OperatorError> {
+        let many = groups.len >= GROUPS_FOR_THREADS;
+        let shares = self.share_out(groups, partitions.len())?;
+        let mut work: Vec<_> = partitions.iter_mut().zip(shares).filter(|(_, share)| share.groups.len > 0).collect();
+        let threads = match many && work.len() > 1 {
+            true => std::thread::available_parallelism().map_or(1, usize::from).min(work.len()),
+            false => 1,
+        };
+        let mut merged = Merged::default();
+        if threads < 2 {
+            for (partition, share) in work {
+                merged.join(self.merge_share(partition, share)?);
+            }
+            return Ok(merged);
+        }
+        let mut hands: Vec<Vec<_>> = (0..threads).map(|_| Vec::new()).collect();
+        for (turn, job) in work.drain(..).enumerate() {
+            hands[turn % threads].push(job);
+        }
+        let parts: Vec<Result<Merged, OperatorError>> = std::thread::scope(|scope| {
+            let running: Vec<_> = hands
+                .into_iter()
+                .map(|jobs| {
+                    scope.spawn(move || {
+                        let mut merged = Merged::default();
+                        for (partition, share) in jobs {
+                            merged.join(self.merge_share(partition, share)?);
+                        }
+                        Ok(merged)
+                    })
+                })
+                .collect();
+            running
+                .into_iter()
+                .map(|hand| hand.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        });
+        for part in parts {
+            merged.join(part?);
+        }
+        Ok(merged)
+    }
+
+    /// Gives every group to the partition that owns its key.
+    fn share_out(&self, groups: Groups, partitions: usize) -> Result<Vec<Share>, OperatorError> {
+        let encoded = self.keys.encode(&groups.keys).map_err(|error| self.failed(error))?;
+        let prefixes = self.keys.prefixes(&groups.keys);
+        let key_of = |keys: &mut ByteRows, row: usize| match &prefixes {
+            Some(prefixes) => keys.push_parts(&[&prefixes[row].to_be_bytes(), encoded.row(row)]),
+            None => keys.push(encoded.row(row)),
+        };
+        if partitions == 1 {
+            let mut keys = ByteRows::with_capacity(groups.len, groups.len * 32);
+            (0..groups.len).for_each(|row| key_of(&mut keys, row));
+            return Ok(vec![Share { groups, keys }]);
+        }
+        let mut rows: Vec<Vec<u32>> = vec![Vec::new(); partitions];
+        for row in 0..groups.len {
+            rows[partition_of(encoded.row(row), partitions as u32)].push(row as u32);
+        }
+        rows.into_iter()
+            .map(|rows| {
+                let mut keys = ByteRows::with_capacity(rows.len(), rows.len() * 32);
+                rows.iter().for_each(|&row| key_of(&mut keys, row as usize));
+                let groups = match rows.is_empty() {
+                    true => Groups { keys: Vec::new(), states: Vec::new(), len: 0 },
+                    false => self.pick(&groups, &rows)?,
+                };
+                Ok(Share { groups, keys })
+            })
+            .collect()
+    }
+
+    fn merge_share(&self, partition: &mut Partition, share: Share) -> Result<Merged, OperatorError> {
+        let Share { mut groups, keys } = share;
+        let old = partition.store.get_many(partition.family, &keys);
+        let known: Vec<usize> =
+            old.iter().enumerate().filter_map(|(row, value)| value.is_some().then_some(row)).collect();
+        let added = (groups.len - known.len()) as u64;
+        if !known.is_empty() {
+            let values = old.iter().filter_map(|value| *value);
+            let old_states = self.functions.codec.decode(values).map_err(|error| self.unreadable(error))?;
+            groups.states = self.merge_states(&old_states, &known, &groups).map_err(|error| self.failed(error))?;
+        }
+        drop(old);
+        let encoded = self.functions.codec.encode(&groups.states).map_err(|error| self.failed(error))?;
+        let mut values = ByteRows::with_capacity(groups.len, groups.len * 16);
+        (0..groups.len).for_each(|row| values.push(encoded.row(row)));
+        partition.store.put_many(partition.family, &keys, &values);
+        Ok(Merged { added, updated: groups.len as u64, touched: vec![groups] })
+    }
+
+    fn merge_states(
+        &self,
+        old: &[ArrayRef],
+        known: &[usize],
+        groups: &Groups,
+    ) -> Result<Vec<ArrayRef>, DataFusionError> {
+        let mut accumulators = self.functions.accumulators()?;
+        let all: Vec<usize> = (0..groups.len).collect();
+        self.functions.merge(&mut accumulators, old, known, groups.len)?;
+        self.functions.merge(&mut accumulators, &groups.states, &all, groups.len)?;
+        self.functions.states(accumulators)
+    }
+
+    /// The result rows of groups.
+    pub(super) fn rows(&self, groups: Groups) -> Result<RecordBatch, OperatorError> {
+        let results = self.functions.results(&groups.states, groups.len).map_err(|error| self.failed(error))?;
+        let mut columns = groups.keys;
+        columns.extend(results);
+        let options = RecordBatchOptions::new().with_row_count(Some(groups.len));
+        RecordBatch::try_new_with_options(Arc::clone(&self.output), columns, &options)
+            .map_err(|error| self.failed(error))
+    }
+
+    /// The result rows of a partition's groups: of those whose event time is at or before `through`, or of all.
+    pub(super) fn read(
+        &self,
+        partition: &Partition,
+        through: Option<u64>,
+        out: &mut Vec<RecordBatch>,
+    ) -> Result<(), OperatorError> {
+        let (mut keys, mut values) = (ByteRows::new(), ByteRows::new());
+        let mut failure = None;
+        let mut visit = |key: &[u8], value: &[u8]| {
+            if failure.is_some() {
+                return;
+            }
+            keys.push(key);
+            values.push(value);
+            if keys.len() == ROWS_OUT {
+                failure = self.read_rows(&keys, &values, out).err();
+                keys.clear();
+                values.clear();
+            }
+        };
+        match through {
+            Some(through) => partition.store.scan_through(partition.family, through, &mut visit),
+            None => partition.store.scan(partition.family, &mut visit),
+        }
+        match failure {
+            Some(error) => Err(error),
+            None if keys.is_empty() => Ok(()),
+            None => self.read_rows(&keys, &values, out),
+        }
+    }
+
+    fn read_rows(&self, keys: &ByteRows, values: &ByteRows, out: &mut Vec<RecordBatch>) -> Result<(), OperatorError> {
+        let columns = self.keys.decode(keys.iter()).map_err(|error| self.unreadable(error))?;
+        let states = self.functions.codec.decode(values.iter()).map_err(|error| self.unreadable(error))?;
+        out.push(self.rows(Groups { keys: columns, states, len: keys.len() })?);
+        Ok(())
+    }
+}
+
+impl Merged {
+    fn join(&mut self, other: Self) {
+        self.touched.extend(other.touched);
+        self.added += other.added;
+        self.updated += other.updated;
+    }
+}

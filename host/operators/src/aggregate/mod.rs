@@ -1,0 +1,294 @@
+//! GROUP BY over a stream: groups live in the state store, batches are merged into them.
+//!
+//! ```text
+//!   rows ──► partial groups of the batch          push: DataFusion's grouping and accumulators
+//!                   │ barrier
+//!                   ▼
+//!            drop late groups                     event time at or before the late watermark
+//!                   ▼
+//!            share out by hash of the key         a partition owns its keys
+//!                   ▼
+//!            merge with old states ◄──► state     value = the accumulators' exported states
+//!                   ▼
+//!            emit and evict                       append: groups at or before the eviction watermark, once, removed
+//!                                                 update: groups of this batch; passed ones removed in silence
+//!                                                 complete: all groups, nothing removed, nothing late
+//! ```
+//! ```sql
+//! SELECT window(ts, '10 minutes') AS w, word, count(*) AS c FROM events GROUP BY window(ts, '10 minutes'), word
+//! ```
+//!
+//! Behind it comes HAVING, a filter; before it stands whatever makes its rows, for sliding windows an unnest.
+//! Between two batches nothing lives in memory but the store: with the store reopened after every batch the result is
+//! the same. The partition of a key is `stable_hash` of its encoded bytes, so it does not depend on the process.
+//! A global aggregate has one group, which leaves in every batch, also an empty one.
+//!
+//! It makes no windows and no watermark, and refuses no output mode: the planner has done that.
+
+mod functions;
+mod keys;
+mod merge;
+mod partial;
+mod spec;
+
+pub use spec::{AggregateSpec, EventTimeKey, EventTimeKind};
+
+use crate::partitions::Partitions;
+use crate::row_codec::FORMAT;
+use crate::{BatchContext, Operator, OperatorError, OperatorMetrics, StateOpener, Stateful};
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, SchemaRef};
+use functions::Functions;
+use keys::{KeyColumns, passed};
+use merge::AggregatePlan;
+use millstream_common::{Digest, OperatorUid, OutputMode, Watermark};
+use millstream_state::{FamilySpec, Layout, StateError, StateManifest};
+use partial::Partial;
+use std::time::Instant;
+
+/// GROUP BY over a stream.
+pub struct Aggregate {
+    plan: AggregatePlan,
+    mode: OutputMode,
+    state: Partitions,
+    partial: Option<Partial>,
+    metrics: OperatorMetrics,
+}
+
+impl Aggregate {
+    /// An aggregate; its state is still to be opened.
+    ///
+    /// # Errors
+    /// When the parts do not fit: an output column of another type than its key or function, a key without
+    /// event time that should carry it, a key or state of a type that has no byte form.
+    pub fn try_new(spec: AggregateSpec) -> Result<Self, OperatorError> {
+        let description = describe(&spec);
+        let misbuilt = |error| OperatorError::from_expression(&description, error);
+        let keys = KeyColumns::try_new(spec.group_by, spec.event_time, &spec.input).map_err(misbuilt)?;
+        let wanted: Vec<DataType> = keys
+            .fields()
+            .iter()
+            .map(|field| field.data_type().clone())
+            .chain(spec.functions.iter().map(|function| function.field().data_type().clone()))
+            .collect();
+        let has: Vec<DataType> = spec.output.fields().iter().map(|field| field.data_type().clone()).collect();
+        if wanted != has {
+            let reason = format!("its columns are {wanted:?}, {has:?} are wanted");
+            return Err(OperatorError::Misfit { operator: description, reason });
+        }
+        let functions = Functions::try_new(spec.functions, spec.filters, &spec.input).map_err(misbuilt)?;
+        let description = format!("{description}; {}", functions.describe());
+        let family = FamilySpec {
+            name: "groups".to_owned(),
+            layout: if keys.has_event_time() { Layout::Windowed } else { Layout::Hash },
+            schema_id: schema_id(&keys, &functions),
+        };
+        let partitions = if keys.is_global() { 1 } else { spec.partitions };
+        Ok(Self {
+            plan: AggregatePlan { keys, functions, output: spec.output, description },
+            mode: spec.mode,
+            state: Partitions::new(spec.uid, partitions, family),
+            partial: None,
+            metrics: OperatorMetrics { operator_name: "stateStoreSave".to_owned(), ..OperatorMetrics::default() },
+        })
+    }
+
+    fn partial(&mut self) -> Result<&mut Partial, OperatorError> {
+        if self.partial.is_none() {
+            let partial = Partial::try_new(&self.plan.keys, &self.plan.functions);
+            self.partial = Some(partial.map_err(|error| self.plan.failed(error))?);
+        }
+        Ok(self.partial.as_mut().expect("it was just made"))
+    }
+
+    /// The late and the eviction bound of a batch, if this aggregate minds them.
+    fn bounds(&self, context: &BatchContext) -> Option<(u64, u64)> {
+        let minds = self.plan.keys.has_event_time() && self.mode != OutputMode::Complete;
+        let watermarks = context.watermarks.filter(|_| minds)?;
+        Some((passed(watermarks.late.as_micros()), passed(watermarks.eviction.as_micros())))
+    }
+
+    /// Merges the batch's groups into the state; in update mode they are the result.
+    fn merge_batch(&mut self, late: Option<u64>, out: &mut Vec<RecordBatch>) -> Result<(), OperatorError> {
+        if self.plan.keys.is_global() {
+            self.partial()?;
+        }
+        let Some(partial) = self.partial.take() else { return Ok(()) };
+        let groups = partial.finish(&self.plan.keys, &self.plan.functions);
+        let mut groups = groups.map_err(|error| self.plan.failed(error))?;
+        if let Some(late) = late {
+            self.metrics.rows_dropped_by_watermark = self.plan.drop_late(&mut groups, late)?;
+        }
+        if groups.len == 0 {
+            return Ok(());
+        }
+        let merged = self.plan.merge(groups, self.state.all())?;
+        self.state.count_change(merged.added, 0);
+        self.metrics.rows_updated = merged.updated;
+        if self.mode == OutputMode::Update {
+            for touched in merged.touched {
+                out.push(self.plan.rows(touched)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the groups that the watermark passed; in append mode they are the result.
+    fn evict(&mut self, through: u64, out: &mut Vec<RecordBatch>) -> Result<(), OperatorError> {
+        for partition in self.state.all() {
+            if self.mode == OutputMode::Append {
+                self.plan.read(partition, Some(through), out)?;
+            }
+            self.metrics.rows_removed += partition.store.delete_through(partition.family, through);
+        }
+        self.state.count_change(0, self.metrics.rows_removed);
+        Ok(())
+    }
+}
+
+impl Operator for Aggregate {
+    fn schema(&self) -> &SchemaRef {
+        &self.plan.output
+    }
+
+    fn describe(&self) -> String {
+        self.plan.description.clone()
+    }
+
+    fn push(
+        &mut self,
+        _port: usize,
+        rows: &RecordBatch,
+        _context: &BatchContext,
+        _out: &mut Vec<RecordBatch>,
+    ) -> Result<(), OperatorError> {
+        if rows.num_rows() == 0 {
+            return Ok(());
+        }
+        self.partial()?;
+        match &mut self.partial {
+            Some(partial) => {
+                partial.add(&self.plan.keys, &self.plan.functions, rows).map_err(|error| self.plan.failed(error))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn barrier(&mut self, context: &BatchContext, out: &mut Vec<RecordBatch>) -> Result<(), OperatorError> {
+        if self.state.all().is_empty() {
+            let reason = "its state is not open".to_owned();
+            return Err(OperatorError::Misfit { operator: self.describe(), reason });
+        }
+        let started = Instant::now();
+        let name = std::mem::take(&mut self.metrics.operator_name);
+        self.metrics = OperatorMetrics { operator_name: name, ..OperatorMetrics::default() };
+        let bounds = self.bounds(context);
+        self.merge_batch(bounds.map(|(late, _)| late), out)?;
+        self.metrics.updates_ms = started.elapsed().as_millis() as u64;
+        let started = Instant::now();
+        if let Some((_, eviction)) = bounds {
+            self.evict(eviction, out)?;
+        }
+        self.metrics.removals_ms = started.elapsed().as_millis() as u64;
+        if self.mode == OutputMode::Complete {
+            for partition in self.state.all() {
+                self.plan.read(partition, None, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn abort(&mut self) {
+        self.partial = None;
+    }
+
+    fn stateful(&mut self) -> Option<&mut dyn Stateful> {
+        Some(self)
+    }
+}
+
+impl Stateful for Aggregate {
+    fn uid(&self) -> &OperatorUid {
+        self.state.uid()
+    }
+
+    fn schema_id(&self) -> String {
+        self.state.schema_id().to_owned()
+    }
+
+    fn schema_text(&self) -> String {
+        let keys: Vec<_> =
+            self.plan.keys.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect();
+        format!("key: {} | value: {}", keys.join(", "), self.plan.functions.state_text())
+    }
+
+    fn partitions(&self) -> u32 {
+        self.state.count()
+    }
+
+    fn open(&mut self, opener: &dyn StateOpener, manifests: &[StateManifest]) -> Result<(), StateError> {
+        self.partial = None;
+        self.state.open(opener, manifests)
+    }
+
+    fn wants_no_data_batch(&self, old: Watermark, new: Watermark) -> bool {
+        self.mode != OutputMode::Complete && new > old
+    }
+
+    fn prepare(&mut self) -> Result<Vec<StateManifest>, StateError> {
+        let started = Instant::now();
+        let manifests = self.state.prepare()?;
+        self.metrics.commit_ms = started.elapsed().as_millis() as u64;
+        self.metrics.rows_total = self.state.keys();
+        self.metrics.memory_bytes = self.state.memory_bytes();
+        Ok(manifests)
+    }
+
+    fn commit(&mut self) {
+        self.state.commit();
+    }
+
+    fn abort(&mut self) {
+        self.partial = None;
+        self.state.abort();
+    }
+
+    fn retain(&mut self, retained: &[Vec<StateManifest>]) -> Result<(), StateError> {
+        self.state.retain(retained)
+    }
+
+    fn metrics(&self) -> OperatorMetrics {
+        self.metrics.clone()
+    }
+}
+
+fn describe(spec: &AggregateSpec) -> String {
+    let keys: Vec<_> = spec.group_by.expr().iter().map(|(_, name)| name.as_str()).collect();
+    let sets = match spec.group_by.groups().len() {
+        sets if spec.group_by.has_grouping_set() => format!(" in {sets} grouping sets"),
+        _ => String::new(),
+    };
+    match keys.is_empty() {
+        true => format!("Aggregate {} [{}]: all rows", spec.uid, spec.mode),
+        false => format!("Aggregate {} [{}]: by {}{sets}", spec.uid, spec.mode, keys.join(", ")),
+    }
+}
+
+/// The identity of the state's form: what the bytes mean, whatever columns are called.
+fn schema_id(keys: &KeyColumns, functions: &Functions) -> String {
+    let types: Vec<_> = keys.fields().iter().map(|field| field.data_type().to_string()).collect();
+    let event_time = match keys.event_time() {
+        Some(EventTimeKey { index, kind: EventTimeKind::Window }) => format!("end of window key {index}"),
+        Some(EventTimeKey { index, kind: EventTimeKind::Timestamp }) => format!("key {index}"),
+        None => "none".to_owned(),
+    };
+    let text = format!(
+        "groups, {FORMAT}; keys {}; event time {event_time}; states {}",
+        types.join(", "),
+        functions.state_text()
+    );
+    Digest::of(text.as_bytes()).to_string()
+}
+
+#[cfg(test)]
+mod tests;

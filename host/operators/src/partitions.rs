@@ -1,0 +1,108 @@
+//! The stores of one stateful operator, one per partition.
+//!
+//! ```text
+//!   open ──► (read, change)* ──► prepare ──► commit
+//!                  └──────── abort ◄──┘
+//! ```
+//!
+//! Every stateful operator holds one of these and forwards its [`Stateful`](crate::Stateful) calls to it. It also counts keys:
+//! the count moves at commit and stays at abort, whatever a store reports in the middle of a batch.
+//! It knows nothing of what the bytes mean.
+
+use crate::StateOpener;
+use millstream_common::OperatorUid;
+use millstream_state::{FamilyId, FamilySpec, StateError, StateManifest, StateStore};
+
+/// One store and the family of the operator in it.
+pub(crate) struct Partition {
+    pub(crate) store: Box<dyn StateStore>,
+    pub(crate) family: FamilyId,
+}
+
+/// The stores of one stateful operator.
+pub(crate) struct Partitions {
+    uid: OperatorUid,
+    family: FamilySpec,
+    count: u32,
+    open: Vec<Partition>,
+    keys: u64,
+    /// Keys added (positive) or removed (negative) by the open batch.
+    change: i64,
+}
+
+impl Partitions {
+    /// Stores still to be opened.
+    pub(crate) fn new(uid: OperatorUid, count: u32, family: FamilySpec) -> Self {
+        Self { uid, family, count: count.max(1), open: Vec::new(), keys: 0, change: 0 }
+    }
+
+    pub(crate) fn uid(&self) -> &OperatorUid {
+        &self.uid
+    }
+
+    pub(crate) fn count(&self) -> u32 {
+        self.count
+    }
+
+    pub(crate) fn schema_id(&self) -> &str {
+        &self.family.schema_id
+    }
+
+    /// Opens every partition at its manifest; the stores that were open are dropped.
+    pub(crate) fn open(&mut self, opener: &dyn StateOpener, manifests: &[StateManifest]) -> Result<(), StateError> {
+        if manifests.len() != self.count as usize {
+            return Err(StateError::Damaged {
+                place: self.uid.to_string(),
+                file: "manifests".to_owned(),
+                reason: format!("the batch names {} partitions, the operator has {}", manifests.len(), self.count),
+            });
+        }
+        self.open.clear();
+        for (partition, manifest) in (0..self.count).zip(manifests) {
+            let mut store = opener.open(&self.uid, partition, manifest)?;
+            let family = store.family(&self.family)?;
+            self.open.push(Partition { store, family });
+        }
+        self.keys = self.open.iter().map(|partition| partition.store.metrics().keys).sum();
+        self.change = 0;
+        Ok(())
+    }
+
+    /// The open partitions; all of them, or none before `open`.
+    pub(crate) fn all(&mut self) -> &mut [Partition] {
+        &mut self.open
+    }
+
+    /// Takes note that the batch added or removed keys.
+    pub(crate) fn count_change(&mut self, added: u64, removed: u64) {
+        self.change += added as i64 - removed as i64;
+    }
+
+    /// Keys as the open batch leaves them.
+    pub(crate) fn keys(&self) -> u64 {
+        self.keys.saturating_add_signed(self.change)
+    }
+
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.open.iter().map(|partition| partition.store.metrics().memory_bytes).sum()
+    }
+
+    pub(crate) fn prepare(&mut self) -> Result<Vec<StateManifest>, StateError> {
+        self.open.iter_mut().map(|partition| partition.store.prepare()).collect()
+    }
+
+    pub(crate) fn commit(&mut self) {
+        self.open.iter_mut().for_each(|partition| partition.store.commit());
+        self.keys = self.keys();
+        self.change = 0;
+    }
+
+    pub(crate) fn abort(&mut self) {
+        self.open.iter_mut().for_each(|partition| partition.store.abort());
+        self.change = 0;
+    }
+
+    pub(crate) fn retain(&mut self, retained: &[Vec<StateManifest>]) -> Result<(), StateError> {
+        self.open.iter_mut().zip(retained).try_for_each(|(partition, manifests)| partition.store.retain(manifests))
+    }
+}

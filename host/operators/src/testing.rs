@@ -1,0 +1,355 @@
+//! What the tests of this crate share: a state store in memory, rows of words in time, and a small loop of batches.
+//!
+//! The store keeps each prepared version under a name of its own, as the real one keeps files, so that a
+//! test can reopen exactly what a manifest names.
+
+use crate::{BatchContext, EventTimeSeen, OperatorMetrics, Pipeline, StateOpener};
+use arrow::array::{
+    Array, ArrayRef, AsArray, Int64Array, ListArray, RecordBatch, StringArray, StructArray, TimestampMicrosecondArray,
+};
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit, TimestampMicrosecondType};
+use arrow::util::display::array_value_to_string;
+use millstream_common::{BatchId, OperatorUid, Watermark, WatermarkPolicy, WatermarkTracker, Watermarks};
+use millstream_state::{
+    ByteRows, FamilyId, FamilySpec, StateError, StateFile, StateFileKind, StateManifest, StateMetrics, StateStore,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+type Content = BTreeMap<(usize, Vec<u8>), Vec<u8>>;
+
+/// All files of all memory stores of a test.
+#[derive(Clone, Default)]
+pub(crate) struct MemoryFiles(Arc<Mutex<HashMap<String, Content>>>);
+
+struct MemoryStore {
+    files: MemoryFiles,
+    place: String,
+    families: Vec<FamilySpec>,
+    manifest: StateManifest,
+    prepared: Option<StateManifest>,
+    committed: Content,
+    open: Content,
+}
+
+impl StateOpener for MemoryFiles {
+    fn open(
+        &self,
+        uid: &OperatorUid,
+        partition: u32,
+        manifest: &StateManifest,
+    ) -> Result<Box<dyn StateStore>, StateError> {
+        let content = match manifest.files.last() {
+            Some(file) => self.0.lock().unwrap()[&file.name].clone(),
+            None => Content::new(),
+        };
+        Ok(Box::new(MemoryStore {
+            files: self.clone(),
+            place: format!("{uid}/{partition}"),
+            families: Vec::new(),
+            manifest: manifest.clone(),
+            prepared: None,
+            committed: content.clone(),
+            open: content,
+        }))
+    }
+}
+
+fn prefix(key: &[u8]) -> u64 {
+    u64::from_be_bytes(key[..8].try_into().unwrap())
+}
+
+impl StateStore for MemoryStore {
+    fn version(&self) -> u64 {
+        self.manifest.version
+    }
+
+    fn family(&mut self, spec: &FamilySpec) -> Result<FamilyId, StateError> {
+        let known = self.families.iter().position(|family| family.name == spec.name);
+        Ok(FamilyId(known.unwrap_or_else(|| {
+            self.families.push(spec.clone());
+            self.families.len() - 1
+        })))
+    }
+
+    fn get_many(&self, family: FamilyId, keys: &ByteRows) -> Vec<Option<&[u8]>> {
+        keys.iter().map(|key| self.open.get(&(family.0, key.to_vec())).map(Vec::as_slice)).collect()
+    }
+
+    fn put_many(&mut self, family: FamilyId, keys: &ByteRows, values: &ByteRows) {
+        self.open.extend(keys.iter().zip(values.iter()).map(|(key, value)| ((family.0, key.to_vec()), value.to_vec())));
+    }
+
+    fn delete_many(&mut self, family: FamilyId, keys: &ByteRows) {
+        keys.iter().for_each(|key| {
+            self.open.remove(&(family.0, key.to_vec()));
+        });
+    }
+
+    fn delete_through(&mut self, family: FamilyId, through: u64) -> u64 {
+        let before = self.open.len();
+        self.open.retain(|(of, key), _| *of != family.0 || prefix(key) > through);
+        (before - self.open.len()) as u64
+    }
+
+    fn scan_through(&self, family: FamilyId, through: u64, visit: &mut dyn FnMut(&[u8], &[u8])) {
+        self.open
+            .iter()
+            .filter(|((of, key), _)| *of == family.0 && prefix(key) <= through)
+            .for_each(|((_, key), value)| visit(key, value));
+    }
+
+    fn scan(&self, family: FamilyId, visit: &mut dyn FnMut(&[u8], &[u8])) {
+        self.open.iter().filter(|((of, _), _)| *of == family.0).for_each(|((_, key), value)| visit(key, value));
+    }
+
+    fn prepare(&mut self) -> Result<StateManifest, StateError> {
+        let mut manifest = StateManifest { version: self.manifest.version + 1, files: self.manifest.files.clone() };
+        if self.open != self.committed {
+            let mut files = self.files.0.lock().unwrap();
+            let name = format!("{}/{}-{}", self.place, manifest.version, files.len());
+            files.insert(name.clone(), self.open.clone());
+            let (kind, version) = (StateFileKind::Snapshot, manifest.version);
+            manifest.files = vec![StateFile { name, kind, version, bytes: 0, crc: 0 }];
+        }
+        self.prepared = Some(manifest.clone());
+        Ok(manifest)
+    }
+
+    fn commit(&mut self) {
+        self.manifest = self.prepared.take().unwrap();
+        self.committed = self.open.clone();
+    }
+
+    fn abort(&mut self) {
+        self.prepared = None;
+        self.open = self.committed.clone();
+    }
+
+    fn retain(&mut self, _retained: &[StateManifest]) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    fn metrics(&self) -> StateMetrics {
+        StateMetrics { keys: self.open.len() as u64, memory_bytes: 0 }
+    }
+}
+
+/// A row of the tests: seconds of event time, a word, a number.
+pub(crate) type Event<'a> = (Option<i64>, Option<&'a str>, Option<i64>);
+
+fn window_fields() -> Fields {
+    let time = DataType::Timestamp(TimeUnit::Microsecond, None);
+    Fields::from(vec![Field::new("start", time.clone(), true), Field::new("end", time, true)])
+}
+
+/// Columns `ts, word, n, w` (tumbling window of 10 s), `ws` (list of sliding windows of 10 s every 5 s).
+pub(crate) fn events_schema() -> SchemaRef {
+    let window = DataType::Struct(window_fields());
+    Arc::new(Schema::new(vec![
+        Field::new("ts", DataType::Timestamp(TimeUnit::Microsecond, None), true),
+        Field::new("word", DataType::Utf8, true),
+        Field::new("n", DataType::Int64, true),
+        Field::new("w", window.clone(), false),
+        Field::new("ws", DataType::List(Arc::new(Field::new_list_field(window, true))), true),
+    ]))
+}
+
+fn windows(starts: &[i64]) -> StructArray {
+    let start = TimestampMicrosecondArray::from_iter_values(starts.iter().map(|s| s * 1_000_000));
+    let end = TimestampMicrosecondArray::from_iter_values(starts.iter().map(|s| (s + 10) * 1_000_000));
+    StructArray::new(window_fields(), vec![Arc::new(start), Arc::new(end)], None)
+}
+
+/// Rows of [`events_schema`].
+pub(crate) fn events(rows: &[Event<'_>]) -> RecordBatch {
+    let seconds = |row: &Event<'_>| row.0.unwrap_or(0);
+    let tumbling: Vec<i64> = rows.iter().map(|row| seconds(row).div_euclid(10) * 10).collect();
+    let sliding: Vec<i64> = rows
+        .iter()
+        .flat_map(|row| {
+            let last = seconds(row).div_euclid(5) * 5;
+            [last - 5, last]
+        })
+        .collect();
+    let schema = events_schema();
+    let DataType::List(item) = schema.field(4).data_type() else { panic!("ws is a list") };
+    let lists = ListArray::new(
+        Arc::clone(item),
+        OffsetBuffer::from_lengths(rows.iter().map(|_| 2)),
+        Arc::new(windows(&sliding)),
+        None,
+    );
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(TimestampMicrosecondArray::from_iter(rows.iter().map(|row| row.0.map(|s| s * 1_000_000)))),
+        Arc::new(StringArray::from_iter(rows.iter().map(|row| row.1))),
+        Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.2))),
+        Arc::new(windows(&tumbling)),
+        Arc::new(lists),
+    ];
+    RecordBatch::try_new(schema, columns).unwrap()
+}
+
+/// Rows that only have a time, in seconds.
+pub(crate) fn times(seconds: &[i64]) -> RecordBatch {
+    events(&seconds.iter().map(|&s| (Some(s), None, None)).collect::<Vec<_>>())
+}
+
+fn cell(array: &ArrayRef, row: usize) -> String {
+    match array.data_type() {
+        _ if array.is_null(row) => "null".to_owned(),
+        DataType::Struct(_) => {
+            let parts = array.as_struct();
+            let second = |i: usize| parts.column(i).as_primitive::<TimestampMicrosecondType>().value(row) / 1_000_000;
+            format!("[{},{})", second(0), second(1))
+        }
+        DataType::Timestamp(_, _) => {
+            format!("{}s", array.as_primitive::<TimestampMicrosecondType>().value(row) / 1_000_000)
+        }
+        _ => array_value_to_string(array, row).unwrap(),
+    }
+}
+
+/// Rows as text, in order.
+pub(crate) fn texts(batches: &[RecordBatch]) -> Vec<String> {
+    let row_text =
+        |batch: &RecordBatch, row| batch.columns().iter().map(|column| cell(column, row)).collect::<Vec<_>>().join(" ");
+    batches.iter().flat_map(|batch| (0..batch.num_rows()).map(move |row| row_text(batch, row))).collect()
+}
+
+/// Rows as text, sorted.
+pub(crate) fn sorted(batches: &[RecordBatch]) -> Vec<String> {
+    let mut rows = texts(batches);
+    rows.sort();
+    rows
+}
+
+/// What one batch of a story did.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Step {
+    pub(crate) rows: Vec<String>,
+    pub(crate) metrics: Vec<OperatorMetrics>,
+    pub(crate) eviction_s: i64,
+}
+
+impl Step {
+    /// Total, updated, removed, dropped of the operator nearest the sink.
+    pub(crate) fn counts(&self) -> [u64; 4] {
+        let metrics = &self.metrics[0];
+        [metrics.rows_total, metrics.rows_updated, metrics.rows_removed, metrics.rows_dropped_by_watermark]
+    }
+}
+
+/// A query with its checkpoint, batch by batch, as the runtime runs it.
+pub(crate) struct Story {
+    build: Box<dyn Fn() -> Pipeline>,
+    pub(crate) pipeline: Pipeline,
+    pub(crate) files: MemoryFiles,
+    manifests: Vec<Vec<StateManifest>>,
+    tracker: WatermarkTracker,
+    late: Watermark,
+    last_eviction: Watermark,
+    next: BatchId,
+    restarts: bool,
+    watermarked: bool,
+}
+
+impl Story {
+    /// A story; `restarts` reopens everything before every batch.
+    pub(crate) fn new(build: impl Fn() -> Pipeline + 'static, restarts: bool) -> Self {
+        let mut story = Self {
+            pipeline: build(),
+            build: Box::new(build),
+            files: MemoryFiles::default(),
+            manifests: Vec::new(),
+            tracker: WatermarkTracker::resume(WatermarkPolicy::Min, [], Watermark::START),
+            late: Watermark::START,
+            last_eviction: Watermark::START,
+            next: BatchId::FIRST,
+            restarts,
+            watermarked: true,
+        };
+        story.open();
+        story
+    }
+
+    /// Takes the watermark out of the story.
+    pub(crate) fn without_watermark(mut self) -> Self {
+        self.watermarked = false;
+        self
+    }
+
+    /// Stops, and starts from the last commit.
+    pub(crate) fn restart(&mut self) {
+        self.pipeline = (self.build)();
+        self.open();
+    }
+
+    fn open(&mut self) {
+        let (files, manifests) = (self.files.clone(), &mut self.manifests);
+        let mut index = 0;
+        let opened: Result<(), StateError> = self.pipeline.for_each_stateful(|state| {
+            if manifests.len() == index {
+                manifests.push(vec![StateManifest::default(); state.partitions() as usize]);
+            }
+            index += 1;
+            state.open(&files, &manifests[index - 1])
+        });
+        opened.unwrap();
+    }
+
+    /// The facts of the next batch.
+    pub(crate) fn context(&self) -> BatchContext {
+        let eviction = self.tracker.global();
+        let watermarks = self.watermarked.then_some(Watermarks { late: self.late, eviction });
+        BatchContext { batch: self.next, batch_time_ms: 0, watermarks }
+    }
+
+    /// A batch with rows of one source.
+    pub(crate) fn batch(&mut self, rows: &[RecordBatch]) -> Step {
+        if self.restarts {
+            self.restart();
+        }
+        let context = self.context();
+        let rows = self.pipeline.run(&mut [rows.to_vec()], &context).unwrap();
+        let (mut manifests, mut metrics) = (Vec::new(), Vec::new());
+        let done: Result<(), StateError> = self.pipeline.for_each_stateful(|state| {
+            manifests.push(state.prepare()?);
+            state.commit();
+            metrics.push(state.metrics());
+            Ok(())
+        });
+        done.unwrap();
+        self.manifests = manifests;
+        for seen in self.pipeline.take_event_times() {
+            self.observe(&seen);
+        }
+        let eviction = self.tracker.global();
+        (self.late, self.last_eviction) = (eviction, eviction);
+        self.tracker.advance();
+        self.next = self.next.next();
+        for metric in &mut metrics {
+            (metric.updates_ms, metric.removals_ms, metric.commit_ms) = (0, 0, 0);
+        }
+        Step { rows: sorted(&rows), metrics, eviction_s: eviction.0 / 1000 }
+    }
+
+    fn observe(&mut self, seen: &EventTimeSeen) {
+        if let Some((_, greatest, _)) = seen.range_us {
+            self.tracker.observe(&seen.node, greatest, seen.delay_us);
+        }
+    }
+
+    /// The no-data batch, if a stateful operator wants one.
+    pub(crate) fn settle(&mut self) -> Option<Step> {
+        let (old, new) = (self.last_eviction, self.tracker.global());
+        let mut wanted = false;
+        let asked: Result<(), StateError> = self.pipeline.for_each_stateful(|state| {
+            wanted |= state.wants_no_data_batch(old, new);
+            Ok(())
+        });
+        asked.unwrap();
+        wanted.then(|| self.batch(&[]))
+    }
+}
