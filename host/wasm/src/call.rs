@@ -43,6 +43,8 @@ pub(crate) enum Failure {
     Refused(String),
     Unavailable(String),
     Engine(String),
+    /// No instance could be made.
+    Start(Box<WasmError>),
 }
 
 impl Failure {
@@ -59,12 +61,13 @@ impl Failure {
             }
             Self::Unavailable(message) => WasmError::Unavailable { plugin, function, message: cut(&message) },
             Self::Engine(reason) => WasmError::Engine { reason },
+            Self::Start(error) => *error,
         }
     }
 
     /// Whether rows can be at fault; the world and the engine are not the rows'.
     pub(crate) fn is_of_rows(&self) -> bool {
-        !matches!(self, Self::Unavailable(_) | Self::Engine(_))
+        !matches!(self, Self::Unavailable(_) | Self::Engine(_) | Self::Start(_))
     }
 
     /// Whether what an earlier call left in the guest's memory may be the cause.
@@ -193,11 +196,6 @@ impl Instance {
         }
         result.map_err(|error| classify(&error, &self.store, limits))
     }
-}
-
-/// Ends an instance's life. Nothing of it is kept.
-pub(crate) fn drop_instance(instance: Instance) {
-    drop(instance);
 }
 
 fn answer<O>(result: Result<O, wire::CallError>) -> Result<O, Failure> {

@@ -10,7 +10,7 @@
 use millstream_common::Digest;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 
-use crate::call::{self, Instance};
+use crate::call::Instance;
 use crate::description;
 use crate::engine::PluginHost;
 use crate::error::WasmError;
@@ -115,7 +115,6 @@ pub(crate) fn load(host: &PluginHost, plugin: &str, bytes: &[u8], digest: Digest
     let functions = instance.describe().map_err(|failure| failure.into_error(plugin, "describe"))?;
     let functions = description::signatures(functions, entry.scalar.is_some(), entry.table.is_some())
         .map_err(|reason| WasmError::BadDescription { plugin: plugin.to_owned(), reason })?;
-    call::drop_instance(instance);
     Ok(Component { digest, size_bytes: bytes.len(), functions, imports, exports, entry })
 }
 

@@ -8,8 +8,21 @@
 //!
 //! It knows no SQL, no state, no batches' order, and grants a guest nothing but `log`.
 
+pub mod build;
+mod call;
+mod component;
+mod description;
+mod engine;
 mod error;
+mod layout;
+mod limits;
 mod signature;
+mod slot;
+mod wire;
 
+pub use component::Component;
+pub use engine::PluginHost;
 pub use error::WasmError;
+pub use limits::PluginLimits;
 pub use signature::{FunctionKind, FunctionSignature, Volatility};
+pub use slot::{DeadLetter, FaultPolicy, PluginMetrics, PluginSlot, RowFault, ScalarOutcome, TableOutcome};

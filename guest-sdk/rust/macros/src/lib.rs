@@ -1,1 +1,41 @@
-//! macros
+//! The attribute macros of `millstream-sdk`; its documents say how they are used.
+//!
+//! Each macro leaves the author's code as it is and adds a description and a loop over rows, both made of calls
+//! into `millstream_sdk::private`.
+
+mod function;
+mod lifetimes;
+mod plugin;
+mod row;
+
+use proc_macro::TokenStream;
+
+/// Makes a function callable from SQL as a scalar function: one value per row.
+///
+/// Options: `name = "…"` (default: the function's name), `volatile` (calls are not moved, shared or left out).
+#[proc_macro_attribute]
+pub fn scalar_function(options: TokenStream, item: TokenStream) -> TokenStream {
+    function::expand(function::Kind::Scalar, options.into(), item.into()).into()
+}
+
+/// Makes a function callable from SQL as a table function: any number of rows per row.
+///
+/// The function returns `impl Iterator<Item = T>`, `Vec<T>` or `Option<T>`, or a `Result` of one of these. `T` may be a
+/// `Result` too. Options: `name = "…"`, `volatile`, and `column = "…"`, the column's name (default `value`) where `T` is
+/// not a struct that derives `Row`.
+#[proc_macro_attribute]
+pub fn table_function(options: TokenStream, item: TokenStream) -> TokenStream {
+    function::expand(function::Kind::Table, options.into(), item.into()).into()
+}
+
+/// Lists the functions of a plugin, once, in the root of the crate: `plugin!(words, text::tokens);`.
+#[proc_macro]
+pub fn plugin(functions: TokenStream) -> TokenStream {
+    plugin::expand(functions.into()).into()
+}
+
+/// Makes a struct usable as a result, an element of a list, an argument, or the row of a table function.
+#[proc_macro_derive(Row)]
+pub fn row(item: TokenStream) -> TokenStream {
+    row::expand(item.into()).into()
+}
