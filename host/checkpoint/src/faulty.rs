@@ -4,6 +4,9 @@
 //! a crash before and after it, and each time restarts on the files below. A write cannot be torn: whole or not
 //! at all is what every implementation of [`DurableFiles`] promises and is tested for on its own.
 //!
+//! Writes are numbered in the order in which they come. What writes from a thread of its own, as snapshots of state
+//! do, makes that order vary: such a test sets snapshots off or counts what it got from [`FaultyFiles::history`].
+//!
 //! Rule of its life: after the crash every call fails, also reads, as if the process were gone.
 //!
 //! ```

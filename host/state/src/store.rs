@@ -31,7 +31,7 @@ pub struct FamilySpec {
 pub struct StoreOptions {
     /// The folder `state/<uid>/<partition>` of the checkpoint.
     pub files: Arc<dyn DurableFiles>,
-    /// Makes file names unique among runs: two runs never write the same name.
+    /// Makes file names unique among runs: the id of the run. It is part of a file name.
     pub writer: String,
     /// A snapshot is made in the background when the changelogs since the last one weigh more than it
     /// and are at least that many.

@@ -33,6 +33,7 @@ use chain::Chain;
 use family::Family;
 use frame::{Frame, FrameFamily, Lineage};
 use hashbrown::DefaultHashBuilder;
+use millstream_common::DurableError;
 use open_batch::OpenBatch;
 use record::Record;
 use snapshot::{Background, Order, each_record};
@@ -41,6 +42,9 @@ use table::Entry;
 
 /// The least bytes that one record takes in a file: limits what a record count may reserve.
 const LEAST_RECORD: u64 = 4;
+
+/// How many names are tried for one changelog.
+const MOST_NAMES: u32 = 1000;
 
 /// A [`StateStore`] over durable files.
 #[derive(Debug)]
@@ -159,7 +163,6 @@ impl LogStore {
 
     /// Writes the records of the open batch as the changelog that leads to `version`.
     fn write_changelog(&mut self, version: u64) -> Result<StateFile, StateError> {
-        let name = self.name(StateFileKind::Changelog, version);
         let (records, room, count) = self.batch.records();
         let frame = Frame {
             kind: StateFileKind::Changelog,
@@ -172,12 +175,19 @@ impl LogStore {
         };
         let (bytes, crc) = frame.write(records, room);
         let len = bytes.len() as u64;
-        let files = &self.options.files;
-        files.put_new(&name, bytes).map_err(|source| self.failed(source))?;
-        Ok(StateFile { name, kind: StateFileKind::Changelog, version, bytes: len, crc })
+        let mut attempt = 1;
+        loop {
+            let name = self.name(StateFileKind::Changelog, version);
+            match self.options.files.put_new(&name, bytes.clone()) {
+                // The run opened this store before and wrote the file for an attempt that it gave up.
+                Err(DurableError::Exists { .. }) if attempt < MOST_NAMES => attempt += 1,
+                Err(source) => return Err(self.failed(source)),
+                Ok(()) => return Ok(StateFile { name, kind: StateFileKind::Changelog, version, bytes: len, crc }),
+            }
+        }
     }
 
-    fn failed(&self, source: millstream_common::DurableError) -> StateError {
+    fn failed(&self, source: DurableError) -> StateError {
         StateError::Files { place: self.options.files.location(), source }
     }
 

@@ -333,6 +333,21 @@ fn failed_changelog_leaves_the_batch_open_to_be_prepared_again() {
 }
 
 #[test]
+fn a_run_that_opens_a_store_again_does_not_trip_over_its_own_files() {
+    let files = Arc::new(MemoryFiles::default());
+    let mut manifest = StateManifest::default();
+    for value in 0..5_u8 {
+        let mut store = LogStore::open(options(&files, "w"), &StateManifest::default()).unwrap();
+        let id = store.family(&spec()).unwrap();
+        store.put_many(id, &rows(&[b"k"]), &rows(&[&[value]]));
+        manifest = store.prepare().unwrap();
+    }
+    assert_eq!(files.list("").unwrap().len(), 5);
+    let read = LogStore::open(options(&files, "r"), &manifest).unwrap();
+    assert_eq!(read.get_many(FamilyId(0), &rows(&[b"k"])), [Some(&[4_u8][..])]);
+}
+
+#[test]
 fn undeclared_families_outlive_batches_and_snapshots() {
     let files = Arc::new(MemoryFiles::default());
     let (manifest, expected) = written(&files);
