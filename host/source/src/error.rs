@@ -77,6 +77,16 @@ pub enum SourceError {
         #[source]
         source: DurableError,
     },
+    /// A file of the source's own log in the checkpoint is not whole.
+    #[error("source `{name}` cannot trust `{place}`: {reason}")]
+    Damaged {
+        /// The stream.
+        name: String,
+        /// The file.
+        place: String,
+        /// What is wrong with it.
+        reason: String,
+    },
 }
 
 impl Hint for SourceError {
@@ -85,7 +95,8 @@ impl Hint for SourceError {
             Self::Option(_) | Self::UnknownFormat { .. } | Self::Schema { .. } => Fault::Query,
             Self::Unavailable { .. } => Fault::Outside,
             Self::Malformed { .. } | Self::Lost { .. } => Fault::Data,
-            Self::ForeignOffset { .. } | Self::Log { .. } => Fault::Corrupt,
+            Self::Log { source: DurableError::Storage { .. }, .. } => Fault::Outside,
+            Self::ForeignOffset { .. } | Self::Log { .. } | Self::Damaged { .. } => Fault::Corrupt,
         }
     }
 
@@ -97,6 +108,14 @@ impl Hint for SourceError {
                     .into(),
             ),
             Self::Lost { .. } => Some("start a new checkpoint, or bring the rows back where they were".into()),
+            Self::Unavailable { action: "connect to", place, .. } => {
+                let port = place.rsplit(':').next().unwrap_or("PORT");
+                Some(format!("start a server there first, for example `nc -lk {port}`"))
+            }
+            Self::Log { source: DurableError::Exists { .. }, .. } => {
+                Some("another query writes the same checkpoint: give each query a checkpoint of its own".into())
+            }
+            Self::Damaged { .. } => Some("restore the file from a backup, or start a new checkpoint".into()),
             _ => None,
         }
     }

@@ -10,9 +10,11 @@
 
 pub mod connectors;
 pub mod contract;
+pub mod decode;
 mod error;
 mod offset;
 mod registry;
+mod sealed;
 mod source;
 
 pub use error::SourceError;

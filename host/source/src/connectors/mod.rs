@@ -1,0 +1,31 @@
+//! The connectors that every host has, one folder each.
+//!
+//! A folder holds the options of the connector (`config`), the source itself, and its tests; each passes the
+//! suite in [`contract`](crate::contract). Connectors know nothing of each other.
+
+pub mod file;
+pub mod memory;
+pub mod rate;
+pub mod rate_micro_batch;
+pub mod socket;
+
+use crate::SourceRegistry;
+use file::{FileFormat, FileSourceFactory};
+use std::sync::Arc;
+
+impl SourceRegistry {
+    /// The connectors `file`, `text`, `json`, `csv`, `parquet`, `socket`, `rate` and `rate-micro-batch`.
+    /// Memory streams are handles of the library: register a [`memory::MemoryStreams`] or a
+    /// [`memory::MemoryStream`].
+    pub fn with_builtins() -> Self {
+        let mut registry = Self::empty();
+        registry.register("file", Arc::new(FileSourceFactory::new(None)));
+        for format in [FileFormat::Text, FileFormat::Json, FileFormat::Csv, FileFormat::Parquet] {
+            registry.register(format.name(), Arc::new(FileSourceFactory::new(Some(format))));
+        }
+        registry.register("socket", Arc::new(socket::SocketSourceFactory));
+        registry.register("rate", Arc::new(rate::RateSourceFactory));
+        registry.register("rate-micro-batch", Arc::new(rate_micro_batch::RateMicroBatchSourceFactory));
+        registry
+    }
+}
