@@ -55,13 +55,13 @@ impl Validity<'_> {
 
 /// Bit `row`, least significant first.
 #[inline(always)]
-pub fn bit(bytes: &[u8], row: usize) -> bool {
+pub(crate) fn bit(bytes: &[u8], row: usize) -> bool {
     bytes[row / 8] >> (row % 8) & 1 == 1
 }
 
 /// A bitmap under construction.
 #[derive(Debug, Default, Clone)]
-pub struct Bits {
+pub(crate) struct Bits {
     bytes: Vec<u8>,
     len: usize,
 }
@@ -69,7 +69,7 @@ pub struct Bits {
 impl Bits {
     /// Appends a bit.
     #[inline]
-    pub fn push(&mut self, bit: bool) {
+    pub(crate) fn push(&mut self, bit: bool) {
         if self.len.is_multiple_of(8) {
             self.bytes.push(0);
         }
@@ -81,7 +81,7 @@ impl Bits {
     }
 
     /// The bytes.
-    pub fn into_bytes(self) -> Vec<u8> {
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 }

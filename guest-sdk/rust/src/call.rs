@@ -118,11 +118,7 @@ impl<V: Value> Rows<V> {
     /// A row that failed has no output, so rows that came before its failure are computed but not kept: they are
     /// buffered when items can fail at all.
     #[inline(always)]
-    fn extend<R: Outcome<Value = V>>(
-        &mut self,
-        row: u32,
-        items: impl IntoIterator<Item = R>,
-    ) -> Result<(), CallError> {
+    fn extend<R: Outcome<Value = V>>(&mut self, row: u32, items: impl IntoIterator<Item = R>) -> Result<(), CallError> {
         let number = row.to_le_bytes();
         if !R::CAN_FAIL {
             for item in items {

@@ -77,14 +77,12 @@ pub mod prelude {
 pub mod private {
     pub use crate::argument::{Argument, Column};
     pub use crate::buffers::{Nulls, Reader, Validity};
-    pub use crate::call::{
-        Batch, Call, Function, Plugin, ScalarOutput, TableOutput, scalar, table, table_of_result,
-    };
-    pub use crate::outcome::Outcome;
-    pub use crate::schema::{Field, Schema};
-    pub use crate::value::{Element, Value};
     #[cfg(target_arch = "wasm32")]
     pub use crate::call::bindings;
     #[cfg(target_arch = "wasm32")]
     pub use crate::call::bindings::export;
+    pub use crate::call::{Batch, Call, Function, Plugin, ScalarOutput, TableOutput, scalar, table, table_of_result};
+    pub use crate::outcome::Outcome;
+    pub use crate::schema::{Field, Schema};
+    pub use crate::value::{Element, Value};
 }

@@ -41,7 +41,10 @@ pub(crate) struct Entry {
 
 impl std::fmt::Debug for Component {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Component").field("digest", &self.digest).field("functions", &self.functions).finish_non_exhaustive()
+        f.debug_struct("Component")
+            .field("digest", &self.digest)
+            .field("functions", &self.functions)
+            .finish_non_exhaustive()
     }
 }
 

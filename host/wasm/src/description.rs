@@ -56,7 +56,9 @@ fn signature(function: wire::Function, scalar: bool, table: bool) -> Result<Func
     let kind = match function.kind {
         wire::Kind::Scalar if !scalar => return Err("it is scalar, but `scalar` is not exported".into()),
         wire::Kind::Table if !table => return Err("it is a table function, but `table` is not exported".into()),
-        wire::Kind::Scalar if results.len() != 1 => return Err(format!("a scalar has one result, not {}", results.len())),
+        wire::Kind::Scalar if results.len() != 1 => {
+            return Err(format!("a scalar has one result, not {}", results.len()));
+        }
         wire::Kind::Table if results.is_empty() => return Err("it has no columns".into()),
         wire::Kind::Scalar => FunctionKind::Scalar,
         wire::Kind::Table => FunctionKind::Table,
@@ -159,7 +161,7 @@ mod tests {
         let signature = described.unwrap().remove(0);
         assert_eq!(
             signature.to_string(),
-            r#"scalar f(x Utf8, y Boolean) -> r List(Struct("a": Int64, "b": Decimal128(10, 2)), field: 'item')"#
+            r#"scalar f(x Utf8, y Boolean) -> r List(Struct("a": Int64, "b": Decimal128(10, 2)))"#
         );
     }
 

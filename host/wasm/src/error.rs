@@ -155,8 +155,12 @@ impl Hint for WasmError {
             Self::ForeignWorld { .. } => {
                 "build it against millstream:plugin@0.1.0; `millstream plugin inspect FILE` shows what it exports and imports"
             }
-            Self::Deadline { .. } => "raise `deadline` of the plugin in the query file, or set `on_fault` to skip or dead-letter",
-            Self::Memory { .. } => "raise `memory` of the plugin in the query file, or set `on_fault` to skip or dead-letter",
+            Self::Deadline { .. } => {
+                "raise `deadline` of the plugin in the query file, or set `on_fault` to skip or dead-letter"
+            }
+            Self::Memory { .. } => {
+                "raise `memory` of the plugin in the query file, or set `on_fault` to skip or dead-letter"
+            }
             Self::ResultTooLarge { .. } => "raise `result` of the plugin in the query file, or return less per batch",
             Self::Trap { .. } | Self::Garbage { .. } | Self::Refused { .. } => {
                 "fix the plugin and swap it, or set `on_fault` of the plugin in the query file to skip or dead-letter"

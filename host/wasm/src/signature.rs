@@ -47,8 +47,12 @@ impl fmt::Display for FunctionSignature {
         };
         let list = |fields: &[FieldRef]| fields.iter().map(field).collect::<Vec<_>>().join(", ");
         match self.kind {
-            FunctionKind::Scalar => write!(f, "scalar {}({}) -> {}", self.name, list(&self.arguments), list(&self.results)),
-            FunctionKind::Table => write!(f, "table {}({}) -> ({})", self.name, list(&self.arguments), list(&self.results)),
+            FunctionKind::Scalar => {
+                write!(f, "scalar {}({}) -> {}", self.name, list(&self.arguments), list(&self.results))
+            }
+            FunctionKind::Table => {
+                write!(f, "table {}({}) -> ({})", self.name, list(&self.arguments), list(&self.results))
+            }
         }
     }
 }

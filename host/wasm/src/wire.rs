@@ -21,6 +21,7 @@ pub(crate) const TABLE: &str = "millstream:plugin/table@0.1.0";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lift)]
 #[component(enum)]
 #[repr(u8)]
+#[allow(dead_code, reason = "lifting makes the variants")]
 pub(crate) enum Level {
     #[component(name = "error")]
     Error,
@@ -47,6 +48,7 @@ pub(crate) struct Field {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lift)]
 #[component(enum)]
 #[repr(u8)]
+#[allow(dead_code, reason = "lifting makes the variants")]
 pub(crate) enum Kind {
     #[component(name = "scalar")]
     Scalar,
@@ -57,6 +59,7 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lift)]
 #[component(enum)]
 #[repr(u8)]
+#[allow(dead_code, reason = "lifting makes the variants")]
 pub(crate) enum Volatility {
     #[component(name = "immutable")]
     Immutable,
@@ -67,6 +70,7 @@ pub(crate) enum Volatility {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lift)]
 #[component(enum)]
 #[repr(u8)]
+#[allow(dead_code, reason = "lifting makes the variants")]
 pub(crate) enum Nulls {
     #[component(name = "passed")]
     Passed,

@@ -6,8 +6,8 @@ use syn::ext::IdentExt;
 use syn::parse::Parser;
 use syn::spanned::Spanned;
 use syn::{
-    Error, FnArg, GenericArgument, Ident, ItemFn, LitStr, Pat, Path, PathArguments, ReturnType, Type,
-    TypeParamBound, meta,
+    Error, FnArg, GenericArgument, Ident, ItemFn, LitStr, Pat, Path, PathArguments, ReturnType, Type, TypeParamBound,
+    meta,
 };
 
 use crate::lifetimes::renamed;
@@ -183,7 +183,10 @@ fn result(kind: Kind, options: &Options, returned: &Type) -> syn::Result<Returne
     let ident = |name: &str| Ident::new(name, Span::call_site());
     if kind == Kind::Scalar {
         if let Type::ImplTrait(_) = returned {
-            return Err(Error::new(returned.span(), "a scalar function returns a value; for rows use `#[table_function]`"));
+            return Err(Error::new(
+                returned.span(),
+                "a scalar function returns a value; for rows use `#[table_function]`",
+            ));
         }
         let value = renamed(returned, "'_");
         return Ok(Returned {
@@ -198,7 +201,8 @@ fn result(kind: Kind, options: &Options, returned: &Type) -> syn::Result<Returne
         None => (returned, "table"),
     };
     let item = item_of(inner).ok_or_else(|| {
-        let message = "a table function returns `impl Iterator<Item = T>`, `Vec<T>` or `Option<T>`, or a `Result` of one";
+        let message =
+            "a table function returns `impl Iterator<Item = T>`, `Vec<T>` or `Option<T>`, or a `Result` of one";
         Error::new(returned.span(), message)
     })?;
     let item = renamed(item, "'_");

@@ -3,7 +3,7 @@
 //! Lengths are checked here, contents (offsets, UTF-8, bitmaps) by arrow's own full validation. Buffers are taken
 //! over as they are; only misaligned ones are copied once more.
 
-use arrow::array::{Array, ArrayData, ArrayDataBuilder, ArrayRef, AsArray, UInt32Array, make_array};
+use arrow::array::{ArrayData, ArrayDataBuilder, ArrayRef, AsArray, UInt32Array, make_array};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::datatypes::{DataType, Decimal128Type, FieldRef};
 
@@ -21,8 +21,7 @@ impl Buffers {
     }
 
     fn next(&mut self, field: &str, part: &str) -> Result<Vec<u8>, String> {
-        let buffer =
-            self.buffers.next().ok_or_else(|| format!("{} buffers, no {part} of `{field}`", self.taken))?;
+        let buffer = self.buffers.next().ok_or_else(|| format!("{} buffers, no {part} of `{field}`", self.taken))?;
         self.taken += 1;
         Ok(buffer)
     }
@@ -104,7 +103,8 @@ fn offsets(name: &str, rows: usize, buffers: &mut Buffers) -> Result<(Buffer, us
     if rows == 0 && bytes.is_empty() {
         return Ok((Buffer::from_vec(vec![0i32]), 0));
     }
-    let expected = rows.checked_add(1).and_then(|n| n.checked_mul(4)).ok_or_else(|| format!("{rows} rows in `{name}`"))?;
+    let expected =
+        rows.checked_add(1).and_then(|n| n.checked_mul(4)).ok_or_else(|| format!("{rows} rows in `{name}`"))?;
     expect_len(name, "offsets", bytes.len(), expected)?;
     let (chunks, _) = bytes.as_chunks::<4>();
     let mut before = 0;

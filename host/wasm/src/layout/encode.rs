@@ -17,9 +17,8 @@ pub(crate) fn normalise(column: &ArrayRef, field: &FieldRef) -> Result<ArrayRef,
         return Ok(ArrayRef::clone(column));
     }
     let options = CastOptions { safe: false, format_options: FormatOptions::default() };
-    cast_with_options(column, field.data_type(), &options).map_err(|e| {
-        format!("argument `{}` is {}, not {}: {e}", field.name(), column.data_type(), field.data_type())
-    })
+    cast_with_options(column, field.data_type(), &options)
+        .map_err(|e| format!("argument `{}` is {}, not {}: {e}", field.name(), column.data_type(), field.data_type()))
 }
 
 /// Appends the buffers of `array` in pre-order.
@@ -49,9 +48,10 @@ pub(crate) fn encode(array: &ArrayRef, out: &mut Vec<Buffer>) -> Result<(), Stri
         other => {
             let width = format::width(other).ok_or_else(|| format!("{other} cannot cross the boundary"))?;
             let data = array.to_data();
-            let bytes = data.buffers().first().map_or_else(no_bytes, |values| {
-                values.slice_with_length(data.offset() * width, data.len() * width)
-            });
+            let bytes = data
+                .buffers()
+                .first()
+                .map_or_else(no_bytes, |values| values.slice_with_length(data.offset() * width, data.len() * width));
             out.push(bytes);
         }
     }

@@ -51,7 +51,9 @@ fn decimal(format: &str) -> Result<Format, String> {
     let precision: u8 = precision.parse().map_err(|_| unknown())?;
     let scale: i8 = scale.parse().map_err(|_| unknown())?;
     if precision == 0 || precision > 38 || scale < 0 || scale.unsigned_abs() > precision {
-        return Err(format!("decimal({precision}, {scale}) does not exist: precision is 1 to 38, scale 0 to precision"));
+        return Err(format!(
+            "decimal({precision}, {scale}) does not exist: precision is 1 to 38, scale 0 to precision"
+        ));
     }
     Ok(Format::Leaf(DataType::Decimal128(precision, scale)))
 }

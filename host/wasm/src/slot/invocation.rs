@@ -132,7 +132,8 @@ impl<'a> Invocation<'a> {
     fn call_len(&self, start: usize, rows: usize) -> usize {
         let limits = &self.slot.limits;
         let mut len = (rows - start).min(limits.rows_per_call.max(1));
-        let bytes = |len| self.arguments.iter().map(|column| encode::encoded_len(&column.slice(start, len))).sum::<usize>();
+        let bytes =
+            |len| self.arguments.iter().map(|column| encode::encoded_len(&column.slice(start, len))).sum::<usize>();
         while len > 1 && bytes(len) > limits.argument_bytes_per_call {
             len = len.div_ceil(2);
         }

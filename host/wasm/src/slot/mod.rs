@@ -132,12 +132,7 @@ impl PluginSlot {
     ///
     /// Under [`FaultPolicy::Fail`] the first fault. Under the other policies only what is not the rows' fault:
     /// [`WasmError::BadCall`], [`WasmError::Unavailable`], [`WasmError::Engine`].
-    pub fn call_scalar(
-        &self,
-        function: &str,
-        rows: usize,
-        arguments: &[ArrayRef],
-    ) -> Result<ScalarOutcome, WasmError> {
+    pub fn call_scalar(&self, function: &str, rows: usize, arguments: &[ArrayRef]) -> Result<ScalarOutcome, WasmError> {
         let (pieces, faults, signature) = self.run(function, FunctionKind::Scalar, rows, arguments)?;
         let values = self.values(&signature, &pieces)?;
         Ok(ScalarOutcome { values, faults })
@@ -150,7 +145,8 @@ impl PluginSlot {
     /// As [`Self::call_scalar`].
     pub fn call_table(&self, function: &str, rows: usize, arguments: &[ArrayRef]) -> Result<TableOutcome, WasmError> {
         let (pieces, faults, signature) = self.run(function, FunctionKind::Table, rows, arguments)?;
-        let input_rows = UInt32Array::from_iter_values(pieces.iter().flat_map(|piece| piece.input_rows.iter().copied()));
+        let input_rows =
+            UInt32Array::from_iter_values(pieces.iter().flat_map(|piece| piece.input_rows.iter().copied()));
         let columns = signature
             .results
             .iter()

@@ -1,0 +1,17 @@
+//! `plugins/text` in upper case: the same functions, other words.
+
+use millstream_sdk::prelude::*;
+
+/// The parts of a line between single spaces, in upper case.
+#[table_function]
+fn words(line: &str) -> impl Iterator<Item = String> {
+    line.split(' ').map(str::to_uppercase)
+}
+
+/// As in `plugins/text`.
+#[table_function]
+fn tokens(line: &str) -> impl Iterator<Item = String> {
+    line.split(|c: char| !c.is_alphanumeric()).filter(|token| !token.is_empty()).map(str::to_lowercase)
+}
+
+plugin!(words, tokens);
