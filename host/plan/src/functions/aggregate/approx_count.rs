@@ -96,7 +96,7 @@ impl DistinctAccumulator {
 
 impl Accumulator for DistinctAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        if values[0].is_empty() {
+        if values[0].logical_null_count() == values[0].len() {
             return Ok(());
         }
         let hashes = self.hashes(&values[0])?;

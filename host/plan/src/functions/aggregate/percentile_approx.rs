@@ -90,9 +90,8 @@ fn ticks(data_type: &DataType) -> Option<DataType> {
 
 impl ApproxAccumulator {
     fn settle(&mut self) {
-        self.rows.compress();
         let rows = std::mem::replace(&mut self.rows, Quantiles::new(self.error));
-        self.merged.merge(rows);
+        self.merged.join_rows(rows);
     }
 }
 

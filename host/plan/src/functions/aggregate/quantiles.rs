@@ -10,6 +10,8 @@ use super::ordering::normal_double;
 const WAITING: usize = 50_000;
 /// Samples from which on a summary is compressed when waiting numbers are sorted in.
 const COMPRESS_FROM: usize = 10_000;
+/// Samples from which on the rows of a batch are sorted in one by one rather than merged as a summary.
+const KEPT_MERGED: usize = 10_000;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Sample {
@@ -92,6 +94,18 @@ impl Quantiles {
         self.settle();
         if self.loose {
             self.tighten();
+        }
+    }
+
+    /// Takes the numbers of a new batch in.
+    pub(super) fn join_rows(&mut self, mut rows: Self) {
+        if self.samples.len() > KEPT_MERGED && rows.samples.is_empty() {
+            // A merge would widen the error of every sample a little, until none can be dropped any more.
+            self.waiting.append(&mut rows.waiting);
+            self.compress();
+        } else {
+            rows.compress();
+            self.merge(rows);
         }
     }
 
@@ -233,18 +247,21 @@ mod tests {
     }
 
     #[test]
-    fn the_error_of_large_summaries_stays_within_its_bound() {
+    fn many_batches_stay_within_the_error_and_do_not_grow_without_end() {
         let error = 0.01;
-        let values = (0..200_000_u64).map(|i| ((i * 7_919) % 200_000) as f64);
-        let mut whole = Quantiles::new(error);
-        for part in values.collect::<Vec<_>>().chunks(3_333) {
-            whole.merge(summary(error, part.iter().copied()));
-        }
-        assert!(whole.samples.len() < 2_000, "{} samples", whole.samples.len());
-        let percentages = [0.05, 0.25, 0.5, 0.75, 0.95];
-        let found = whole.query(&percentages).unwrap();
-        for (percentage, value) in percentages.iter().zip(found) {
-            assert!((value / 200_000.0 - percentage).abs() <= 2.0 * error, "{percentage}: {value}");
+        let values: Vec<f64> = (0..100_000_u64).map(|i| ((i * 7_919) % 100_000) as f64).collect();
+        for size in [100, 3_333] {
+            let mut whole = Quantiles::new(error);
+            for part in values.chunks(size) {
+                let mut rows = Quantiles::new(error);
+                part.iter().for_each(|value| rows.insert(*value));
+                whole.join_rows(rows);
+                assert!(whole.samples.len() <= KEPT_MERGED + size, "{} samples", whole.samples.len());
+            }
+            let percentages = [0.05, 0.25, 0.5, 0.75, 0.95];
+            for (percentage, value) in percentages.iter().zip(whole.query(&percentages).unwrap()) {
+                assert!((value / 100_000.0 - percentage).abs() <= 2.0 * error, "{size}, {percentage}: {value}");
+            }
         }
     }
 
