@@ -23,14 +23,14 @@ pub(crate) fn bytes(name: &str) -> Vec<u8> {
         let build = |folder: &str, part| {
             let folder = workspace().join(folder);
             build::build_with(&toolchain, &folder, part, Profile::Release, &target, &|_| {})
-                .unwrap_or_else(|e| panic!("{e}"))
+                .expect("the test components compile")
         };
         let mut files = build("tests/components", Part::Examples);
         files.extend(build("plugins/text", Part::Library));
         files.extend(build("plugins/heat", Part::Library));
         files.into_iter().map(|file| (file.file_stem().unwrap().to_string_lossy().into_owned(), file)).collect()
     });
-    let file = built.get(name).unwrap_or_else(|| panic!("no component {name}"));
+    let file = built.get(name).expect("a component of that name");
     std::fs::read(file).unwrap()
 }
 
