@@ -16,6 +16,7 @@ use datafusion::logical_expr::{Accumulator, AggregateUDF, EmitTo, GroupsAccumula
 use super::definition::{Kind, arity, plain, wrong_type};
 use super::group_states::{GroupStates, Grouped, SingleGroup, each_row};
 use super::ordering::SortKeys;
+use super::values::given_rows;
 
 /// Which end of the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -212,12 +213,12 @@ impl KeyedExtreme {
 impl Accumulator for KeyedExtreme {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let order = &values[usize::from(self.by)];
-        if order.null_count() == order.len() {
+        if order.logical_null_count() == order.len() {
             return Ok(());
         }
         let keys = self.keys.encode(order)?;
         let mut winner: Option<usize> = None;
-        for row in (0..order.len()).filter(|&row| order.is_valid(row)) {
+        for row in given_rows(order).map(|row| row as usize) {
             let key = keys.row(row);
             let best = match winner {
                 Some(winner) => Some(keys.row(winner)),
