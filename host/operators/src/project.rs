@@ -81,7 +81,12 @@ impl Operator for Project {
             .zip(self.schema.fields())
             .map(|(expression, field)| {
                 let text = expression.to_string();
-                if text.split('@').next() == Some(field.name()) { text } else { format!("{text} AS {}", field.name()) }
+                // A column under its own name reads `name@position`.
+                let position = text.strip_prefix(field.name().as_str()).and_then(|rest| rest.strip_prefix('@'));
+                match position {
+                    Some(position) if position.chars().all(|c| c.is_ascii_digit()) => text,
+                    _ => format!("{text} AS {}", field.name()),
+                }
             })
             .collect();
         format!("Project: {}", columns.join(", "))

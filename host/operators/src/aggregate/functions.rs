@@ -6,7 +6,7 @@
 //! the state store.
 
 use crate::row_codec::RowCodec;
-use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch, new_empty_array};
+use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch, new_null_array};
 use arrow::datatypes::{DataType, Schema};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
@@ -74,13 +74,17 @@ impl Functions {
         self.functions.iter().map(of_function).collect::<Result<_, DataFusionError>>().map(Arguments)
     }
 
-    /// Arguments of no rows.
+    /// Arguments of one row that the filters drop: they make a group known without adding to it.
     pub(super) fn no_arguments(&self) -> Arguments {
-        let of_function = |function: &Function| (function.argument_types.iter().map(new_empty_array).collect(), None);
+        let dropped = || Some(BooleanArray::from(vec![false]));
+        let of_function = |function: &Function| {
+            (function.argument_types.iter().map(|kind| new_null_array(kind, 1)).collect(), dropped())
+        };
         Arguments(self.functions.iter().map(of_function).collect())
     }
 
-    /// Adds rows: row `i` belongs to group `groups[i]` of `total`.
+    /// Adds rows: row `i` belongs to group `groups[i]` of `total`. Every group that was not among an earlier call's
+    /// `total` must have a row: accumulators take a group without one for a group with values.
     pub(super) fn update(
         &self,
         accumulators: &mut Accumulators,
@@ -93,7 +97,8 @@ impl Functions {
         })
     }
 
-    /// Adds states: row `i` of `states` belongs to group `groups[i]` of `total`.
+    /// Adds states: row `i` of `states` belongs to group `groups[i]` of `total`. Every new group must have a row, as in
+    /// [`update`](Self::update).
     pub(super) fn merge(
         &self,
         accumulators: &mut Accumulators,

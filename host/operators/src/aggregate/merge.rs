@@ -171,17 +171,29 @@ impl AggregatePlan {
         Ok(Merged { added, updated: groups.len as u64, touched: vec![groups] })
     }
 
+    /// The states of the groups with the old states of the groups in rows `known` added, in the order of the groups.
     fn merge_states(
         &self,
         old: &[ArrayRef],
         known: &[usize],
         groups: &Groups,
     ) -> Result<Vec<ArrayRef>, DataFusionError> {
+        // Old states come first, and at each step only groups that have a state may be counted: so the accumulators see
+        // the known groups as the first ones.
+        let mut slots = vec![usize::MAX; groups.len];
+        known.iter().enumerate().for_each(|(slot, &row)| slots[row] = slot);
+        let free = slots.iter_mut().filter(|slot| **slot == usize::MAX);
+        free.enumerate().for_each(|(new, slot)| *slot = known.len() + new);
         let mut accumulators = self.functions.accumulators()?;
-        let all: Vec<usize> = (0..groups.len).collect();
-        self.functions.merge(&mut accumulators, old, known, groups.len)?;
-        self.functions.merge(&mut accumulators, &groups.states, &all, groups.len)?;
-        self.functions.states(accumulators)
+        let old_slots: Vec<usize> = (0..known.len()).collect();
+        self.functions.merge(&mut accumulators, old, &old_slots, known.len())?;
+        self.functions.merge(&mut accumulators, &groups.states, &slots, groups.len)?;
+        let states = self.functions.states(accumulators)?;
+        if known.len() == groups.len {
+            return Ok(states);
+        }
+        let order = UInt32Array::from_iter_values(slots.iter().map(|&slot| slot as u32));
+        Ok(take_arrays(&states, &order, None)?)
     }
 
     /// The result rows of groups.

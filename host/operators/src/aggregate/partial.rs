@@ -17,7 +17,7 @@ pub(super) struct Partial {
     /// `None` for the one group of a global aggregate.
     groups: Option<Box<dyn GroupValues>>,
     accumulators: Accumulators,
-    /// The group of each row; kept for its memory.
+    /// The group of each of the last rows; kept for its memory.
     indices: Vec<usize>,
 }
 
@@ -68,8 +68,9 @@ impl Partial {
                 (keys.fold(groups.emit(EmitTo::All)?)?, len)
             }
             None => {
-                // Makes the one group known to the accumulators, also when no row came.
-                functions.update(&mut self.accumulators, &functions.no_arguments(), &[], 1)?;
+                if self.indices.is_empty() {
+                    functions.update(&mut self.accumulators, &functions.no_arguments(), &[0], 1)?;
+                }
                 (Vec::new(), 1)
             }
         };

@@ -369,6 +369,15 @@ fn floats_that_sql_calls_equal_are_one_group() {
 }
 
 #[test]
+fn a_new_group_of_nulls_beside_a_known_group_stays_null() {
+    let input = events_schema();
+    let mut story = story(spec(group_by(&["word"], &input), all_functions(&input), OutputMode::Update, &input), true);
+    assert_eq!(story.batch(&[events(&[event(1, "a", 3)])]).rows, ["a 1 3 3.0 3 3 [3]"]);
+    let step = story.batch(&[events(&[(Some(1), Some("0"), None), event(1, "a", 4), (Some(1), Some("z"), None)])]);
+    assert_eq!(step.rows, ["0 1 null null null null []", "a 2 7 3.5 3 4 [3, 4]", "z 1 null null null null []"]);
+}
+
+#[test]
 fn a_filter_clause_concerns_its_function_only() {
     let input = events_schema();
     let functions = vec![count_all(&input), count_all(&input)];
