@@ -1,7 +1,5 @@
-//! What the tests of this crate share: a state store in memory, rows of words in time, and a small loop of batches.
-//!
-//! The store keeps each prepared version under a name of its own, as the real one keeps files, so that a
-//! test can reopen exactly what a manifest names.
+//! What the tests of this crate share: state stores over files in memory, rows of words in time, and a small loop
+//! of batches that does what the runtime does, as far as operators can tell.
 
 use crate::{BatchContext, EventTimeSeen, OperatorMetrics, Pipeline, StateOpener};
 use arrow::array::{
@@ -10,129 +8,35 @@ use arrow::array::{
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit, TimestampMicrosecondType};
 use arrow::util::display::array_value_to_string;
-use millstream_common::{BatchId, OperatorUid, Watermark, WatermarkPolicy, WatermarkTracker, Watermarks};
-use millstream_state::{
-    ByteRows, FamilyId, FamilySpec, StateError, StateFile, StateFileKind, StateManifest, StateMetrics, StateStore,
+use millstream_common::{
+    BatchId, DurableFiles, OperatorUid, ScopedFiles, Watermark, WatermarkPolicy, WatermarkTracker, Watermarks,
 };
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex};
+use millstream_state::contract::MemoryFiles;
+use millstream_state::{LogStore, StateError, StateManifest, StateStore, StoreOptions};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-type Content = BTreeMap<(usize, Vec<u8>), Vec<u8>>;
-
-/// All files of all memory stores of a test.
+/// The folder of all stores of a test.
 #[derive(Clone, Default)]
-pub(crate) struct MemoryFiles(Arc<Mutex<HashMap<String, Content>>>);
-
-struct MemoryStore {
-    files: MemoryFiles,
-    place: String,
-    families: Vec<FamilySpec>,
-    manifest: StateManifest,
-    prepared: Option<StateManifest>,
-    committed: Content,
-    open: Content,
+pub(crate) struct StateFolder {
+    files: Arc<MemoryFiles>,
+    opened: Arc<AtomicUsize>,
 }
 
-impl StateOpener for MemoryFiles {
+impl StateOpener for StateFolder {
     fn open(
         &self,
         uid: &OperatorUid,
         partition: u32,
         manifest: &StateManifest,
     ) -> Result<Box<dyn StateStore>, StateError> {
-        let content = match manifest.files.last() {
-            Some(file) => self.0.lock().unwrap()[&file.name].clone(),
-            None => Content::new(),
+        let files: Arc<dyn DurableFiles> = Arc::<MemoryFiles>::clone(&self.files);
+        let options = StoreOptions {
+            files: Arc::new(ScopedFiles::new(files, format!("state/{uid}/{partition}"))),
+            writer: format!("run{}", self.opened.fetch_add(1, Ordering::Relaxed)),
+            changelogs_before_snapshot: 3,
         };
-        Ok(Box::new(MemoryStore {
-            files: self.clone(),
-            place: format!("{uid}/{partition}"),
-            families: Vec::new(),
-            manifest: manifest.clone(),
-            prepared: None,
-            committed: content.clone(),
-            open: content,
-        }))
-    }
-}
-
-fn prefix(key: &[u8]) -> u64 {
-    u64::from_be_bytes(key[..8].try_into().unwrap())
-}
-
-impl StateStore for MemoryStore {
-    fn version(&self) -> u64 {
-        self.manifest.version
-    }
-
-    fn family(&mut self, spec: &FamilySpec) -> Result<FamilyId, StateError> {
-        let known = self.families.iter().position(|family| family.name == spec.name);
-        Ok(FamilyId(known.unwrap_or_else(|| {
-            self.families.push(spec.clone());
-            self.families.len() - 1
-        })))
-    }
-
-    fn get_many(&self, family: FamilyId, keys: &ByteRows) -> Vec<Option<&[u8]>> {
-        keys.iter().map(|key| self.open.get(&(family.0, key.to_vec())).map(Vec::as_slice)).collect()
-    }
-
-    fn put_many(&mut self, family: FamilyId, keys: &ByteRows, values: &ByteRows) {
-        self.open.extend(keys.iter().zip(values.iter()).map(|(key, value)| ((family.0, key.to_vec()), value.to_vec())));
-    }
-
-    fn delete_many(&mut self, family: FamilyId, keys: &ByteRows) {
-        keys.iter().for_each(|key| {
-            self.open.remove(&(family.0, key.to_vec()));
-        });
-    }
-
-    fn delete_through(&mut self, family: FamilyId, through: u64) -> u64 {
-        let before = self.open.len();
-        self.open.retain(|(of, key), _| *of != family.0 || prefix(key) > through);
-        (before - self.open.len()) as u64
-    }
-
-    fn scan_through(&self, family: FamilyId, through: u64, visit: &mut dyn FnMut(&[u8], &[u8])) {
-        self.open
-            .iter()
-            .filter(|((of, key), _)| *of == family.0 && prefix(key) <= through)
-            .for_each(|((_, key), value)| visit(key, value));
-    }
-
-    fn scan(&self, family: FamilyId, visit: &mut dyn FnMut(&[u8], &[u8])) {
-        self.open.iter().filter(|((of, _), _)| *of == family.0).for_each(|((_, key), value)| visit(key, value));
-    }
-
-    fn prepare(&mut self) -> Result<StateManifest, StateError> {
-        let mut manifest = StateManifest { version: self.manifest.version + 1, files: self.manifest.files.clone() };
-        if self.open != self.committed {
-            let mut files = self.files.0.lock().unwrap();
-            let name = format!("{}/{}-{}", self.place, manifest.version, files.len());
-            files.insert(name.clone(), self.open.clone());
-            let (kind, version) = (StateFileKind::Snapshot, manifest.version);
-            manifest.files = vec![StateFile { name, kind, version, bytes: 0, crc: 0 }];
-        }
-        self.prepared = Some(manifest.clone());
-        Ok(manifest)
-    }
-
-    fn commit(&mut self) {
-        self.manifest = self.prepared.take().unwrap();
-        self.committed = self.open.clone();
-    }
-
-    fn abort(&mut self) {
-        self.prepared = None;
-        self.open = self.committed.clone();
-    }
-
-    fn retain(&mut self, _retained: &[StateManifest]) -> Result<(), StateError> {
-        Ok(())
-    }
-
-    fn metrics(&self) -> StateMetrics {
-        StateMetrics { keys: self.open.len() as u64, memory_bytes: 0 }
+        Ok(Box::new(LogStore::open(options, manifest)?))
     }
 }
 
@@ -245,7 +149,7 @@ impl Step {
 pub(crate) struct Story {
     build: Box<dyn Fn() -> Pipeline>,
     pub(crate) pipeline: Pipeline,
-    pub(crate) files: MemoryFiles,
+    files: StateFolder,
     manifests: Vec<Vec<StateManifest>>,
     tracker: WatermarkTracker,
     late: Watermark,
@@ -261,7 +165,7 @@ impl Story {
         let mut story = Self {
             pipeline: build(),
             build: Box::new(build),
-            files: MemoryFiles::default(),
+            files: StateFolder::default(),
             manifests: Vec::new(),
             tracker: WatermarkTracker::resume(WatermarkPolicy::Min, [], Watermark::START),
             late: Watermark::START,
@@ -330,7 +234,7 @@ impl Story {
         self.tracker.advance();
         self.next = self.next.next();
         for metric in &mut metrics {
-            (metric.updates_ms, metric.removals_ms, metric.commit_ms) = (0, 0, 0);
+            (metric.updates_ms, metric.removals_ms, metric.commit_ms, metric.memory_bytes) = (0, 0, 0, 0);
         }
         Step { rows: sorted(&rows), metrics, eviction_s: eviction.0 / 1000 }
     }

@@ -458,7 +458,7 @@ fn parts_that_do_not_fit_are_refused() {
     wrong.output = input;
     assert!(matches!(Aggregate::try_new(wrong), Err(OperatorError::Misfit { .. })));
     let mut aggregate = Aggregate::try_new(by_window(OutputMode::Append)).unwrap();
-    let files = crate::testing::MemoryFiles::default();
+    let files = crate::testing::StateFolder::default();
     let three = vec![StateManifest::default(); 3];
     assert!(matches!(Stateful::open(&mut aggregate, &files, &three), Err(StateError::Damaged { .. })));
 }
