@@ -19,6 +19,7 @@ mod extremes;
 mod floats;
 mod group_states;
 mod hyperloglog;
+mod listagg;
 mod mode;
 mod moments;
 mod ordering;
@@ -46,6 +47,7 @@ use counting::Count;
 use definition::aggregate;
 use delegated::Delegated;
 use extremes::{End, Extreme, ExtremeBy};
+use listagg::Listagg;
 use mode::Mode;
 use moments::Moment;
 use percentile::Percentile;
@@ -108,6 +110,8 @@ pub fn aggregate_functions(settings: &SqlSettings) -> Vec<Arc<AggregateUDF>> {
         aggregate("collect_list", Collect::List),
         aggregate("array_agg", Collect::List),
         aggregate("collect_set", Collect::Set),
+        aggregate("listagg", Listagg),
+        aggregate("string_agg", Listagg),
         aggregate("mode", Mode),
         aggregate("percentile", Percentile::Weighted),
         aggregate("median", Percentile::Median),

@@ -101,6 +101,8 @@ fn calls() -> Vec<(&'static str, Vec<Arg>)> {
         ("approx_count_distinct", vec![Column("x"), double(0.2)]),
         ("approx_count_distinct", vec![Column("st")]),
         ("median", vec![Column("x")]),
+        ("listagg", vec![Column("s"), Value(ScalarValue::from(","))]),
+        ("listagg", vec![Column("i")]),
     ];
     for name in ["sum", "try_sum", "avg", "try_avg"] {
         calls.extend(["d", "x", "f"].map(|column| (name, vec![Column(column)])));
@@ -507,5 +509,36 @@ fn dates_times_and_durations_keep_their_type() {
     assert_eq!(
         ansi(&format!("SELECT min(d), max(d), percentile_approx(d, 0.5), mode(d), max_by(d, d) {values}")),
         "2024-05-01 | 2024-05-03 | 2024-05-01 | 2024-05-01 | 2024-05-03"
+    );
+}
+
+#[test]
+fn strings_are_joined_in_the_order_that_is_asked_for() {
+    let values = "FROM (VALUES ('b', 3), (NULL, 9), ('a', 1), ('c', NULL)) t(s, k)";
+    assert_eq!(
+        ansi(&format!("SELECT listagg(s), string_agg(s, ', '), listagg(k, '-') {values}")),
+        "bac | b, a, c | 3-9-1"
+    );
+    assert_eq!(
+        ansi(&format!(
+            "SELECT listagg(s, ',') WITHIN GROUP (ORDER BY k), listagg(s) WITHIN GROUP (ORDER BY s DESC) {values}"
+        )),
+        "c,a,b | cba"
+    );
+    assert_eq!(ansi(&format!("SELECT listagg(s, ',') {values} WHERE k > 100")), "NULL");
+}
+
+#[test]
+fn every_name_of_an_aggregate_is_known() {
+    let values = "FROM (VALUES (1, true), (2, false)) t(a, b)";
+    assert_eq!(
+        ansi(&format!(
+            "SELECT every(b), some(b), bool_or(b), mean(a), std(a) > 0, first_value(a), last_value(a) {values}"
+        )),
+        "false | true | true | 1.5 | true | 1 | 2"
+    );
+    assert_eq!(
+        ansi(&format!("SELECT any(b), approx_percentile(a, 0.5), array_agg(a), regr_count(a, a) {values}")),
+        "true | 1 | [1, 2] | 2"
     );
 }
