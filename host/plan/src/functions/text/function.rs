@@ -205,7 +205,11 @@ impl ScalarUDFImpl for Function {
         let nullable = match self.nulls {
             Nulls::Never => false,
             Nulls::Possible => true,
-            Nulls::FromArguments => args.arg_fields.iter().any(|f| f.is_nullable()),
+            // Without ANSI mode a value that cannot be cast to the argument's kind is NULL.
+            Nulls::FromArguments => {
+                args.arg_fields.iter().any(|f| f.is_nullable())
+                    || (!self.ansi && (0..types.len()).any(|i| self.kind_of(i).is_some_and(Kind::may_fail)))
+            }
         };
         Ok(Arc::new(Field::new(self.name, self.type_of(&types, args.scalar_arguments)?, nullable)))
     }

@@ -102,6 +102,11 @@ impl Kind {
         taken.then(|| given.clone())
     }
 
+    /// Whether converting a value to this kind may fail.
+    pub(crate) fn may_fail(self) -> bool {
+        !matches!(self, Self::Text | Self::Bytes | Self::TextOrBytes | Self::Any)
+    }
+
     /// The column in the one form that bodies read.
     pub(crate) fn canonical(self, array: &ArrayRef, ansi: bool) -> Result<ArrayRef> {
         let given = array.data_type();

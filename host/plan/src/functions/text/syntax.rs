@@ -6,13 +6,13 @@
 //! Rule of its life: a rewritten expression is left alone when it is met again; what is not known here stays as it is.
 //!
 //! Rewritten: `LIKE`, `ILIKE` (also `ANY`), `RLIKE`/`REGEXP`, `TRIM(… FROM …)`, `POSITION(… IN …)`, `DATE'…'`,
-//! `TIMESTAMP'…'`, the units of `timestampadd` and its kin, `decode` with more than two arguments.
+//! `TIMESTAMP'…'`, intervals `DAY TO SECOND` and `YEAR TO MONTH`, `unix_timestamp()`, the units of `timestampadd` and its kin, `decode` with more than two arguments.
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, TimezoneInfo, TrimWhereField, TypedString, UnaryOperator, Value,
-    ValueWithSpan,
+    BinaryOperator, CaseWhen, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, Interval, ObjectName, TimezoneInfo, TrimWhereField, TypedString,
+    UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::time::convert::{DATE_LITERAL, TIMESTAMP_LITERAL};
@@ -117,6 +117,18 @@ pub fn rewrite_ast_expr(expr: &mut Expr) {
             let value = std::mem::replace(value, Value::Null.with_empty_span());
             call(name, vec![Expr::Value(value)])
         }
+        Expr::Interval(interval) => {
+            if let Some(plain) = plain_interval(interval) {
+                *interval = Interval {
+                    value: Box::new(text(&plain)),
+                    leading_field: None,
+                    leading_precision: None,
+                    last_field: None,
+                    fractional_seconds_precision: None,
+                };
+            }
+            return;
+        }
         Expr::Function(function) => match rewritten_function(function) {
             Some(rewritten) => rewritten,
             None => return,
@@ -124,6 +136,38 @@ pub fn rewrite_ast_expr(expr: &mut Expr) {
         _ => return,
     };
     *expr = rewritten;
+}
+
+/// `'1 02:03:04' DAY TO SECOND` or `'1-2' YEAR TO MONTH` as numbers with units; `None` for every other interval.
+fn plain_interval(interval: &Interval) -> Option<String> {
+    let last = interval.last_field.as_ref()?;
+    let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = interval.value.as_ref() else {
+        return None;
+    };
+    let text = text.trim();
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", text.strip_prefix('+').unwrap_or(text)),
+    };
+    let units = ["YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"];
+    let place = |field: &DateTimeField| {
+        let name = field.to_string().to_ascii_uppercase();
+        units.iter().position(|unit| name.trim_end_matches('S') == *unit)
+    };
+    let (first, last) = (place(interval.leading_field.as_ref()?)?, place(last)?);
+    if first >= last || (first < 2) != (last < 2) {
+        return None;
+    }
+    let parts: Vec<&str> = digits.split(if first < 2 { ['-', '-', '-'] } else { [' ', ':', ':'] }).collect();
+    let well_formed = |part: &&str| {
+        let (whole, fraction) = part.split_once('.').unwrap_or((part, "0"));
+        !whole.is_empty() && whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit())
+    };
+    if parts.len() != last - first + 1 || !parts.iter().all(well_formed) {
+        return None;
+    }
+    let named = parts.iter().zip(&units[first..=last]).map(|(part, unit)| format!("{sign}{part} {unit}"));
+    Some(named.collect::<Vec<_>>().join(" "))
 }
 
 /// The plain arguments of a call of an unqualified function.
@@ -149,6 +193,9 @@ fn rewritten_function(function: &Function) -> Option<Expr> {
         && let Some((_, target)) = UNIT_FUNCTIONS.iter().find(|(known, _)| *known == name)
     {
         return Some(call(target, vec![text(&unit.value), (*second).clone(), (*third).clone()]));
+    }
+    if name == "unix_timestamp" && arguments.is_empty() {
+        return Some(call("unix_timestamp", vec![call("current_timestamp", Vec::new())]));
     }
     if name == "decode" && arguments.len() > 2 {
         return Some(choose(&arguments));
@@ -269,6 +316,10 @@ mod tests {
             ("TIMESTAMP '2024-01-01 10:00:00'", "timestamp_literal('2024-01-01 10:00:00')"),
             ("timestampadd(MONTH, 1, ts)", "timestampadd('MONTH', 1, ts)"),
             ("DATEDIFF(day, a, b)", "timestampdiff('day', a, b)"),
+            ("INTERVAL '1 02:03:04.5' DAY TO SECOND", "INTERVAL '1 DAY 02 HOUR 03 MINUTE 04.5 SECOND'"),
+            ("INTERVAL '-1-2' YEAR TO MONTH", "INTERVAL '-1 YEAR -2 MONTH'"),
+            ("INTERVAL '1' DAY", "INTERVAL '1' DAY"),
+            ("unix_timestamp()", "unix_timestamp(current_timestamp())"),
             ("datediff(a, b)", "datediff(a, b)"),
             ("date_add(d, 1)", "date_add(d, 1)"),
             ("decode(x, 'UTF-8')", "decode(x, 'UTF-8')"),
