@@ -1,6 +1,6 @@
 //! What can go wrong with a sink.
 
-use millstream_common::{BatchId, Fault, Hint, OptionError, OutputMode};
+use millstream_common::{BatchId, Fault, Hint, OptionError, OutputMode, QueryId};
 
 /// A sink could not be opened or written.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +50,31 @@ pub enum SinkError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The place cannot be opened.
+    #[error("sink `{sink}` cannot {action} `{place}`")]
+    Open {
+        /// The connector.
+        sink: String,
+        /// `open`, `claim`, `read`, `list`.
+        action: &'static str,
+        /// File, folder, address.
+        place: String,
+        /// What the world said.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Another query writes there.
+    #[error("sink `{sink}` cannot write `{place}`: it belongs to query {owner}, and this is query {query}")]
+    Foreign {
+        /// The connector.
+        sink: String,
+        /// Folder, table.
+        place: String,
+        /// Whose it is.
+        owner: QueryId,
+        /// Who wanted it.
+        query: QueryId,
+    },
     /// What the sink wrote earlier is damaged or not its own.
     #[error("sink `{sink}` does not understand `{place}`: {reason}")]
     Corrupt {
@@ -66,8 +91,20 @@ impl Hint for SinkError {
     fn fault(&self) -> Fault {
         match self {
             Self::Option(_) | Self::UnknownFormat { .. } | Self::Mode { .. } | Self::Schema { .. } => Fault::Query,
-            Self::Unavailable { .. } => Fault::Outside,
+            Self::Foreign { .. } => Fault::Query,
+            Self::Unavailable { .. } | Self::Open { .. } => Fault::Outside,
             Self::Corrupt { .. } => Fault::Corrupt,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Foreign { .. } => Some(
+                "give each query an output of its own; a new checkpoint makes a new query, which needs a new output"
+                    .into(),
+            ),
+            Self::Corrupt { .. } => Some("restore the file from a backup, or write to a new place".into()),
+            _ => None,
         }
     }
 }

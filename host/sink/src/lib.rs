@@ -12,6 +12,7 @@ pub mod connectors;
 pub mod contract;
 mod error;
 mod registry;
+mod render;
 mod sink;
 
 pub use error::SinkError;

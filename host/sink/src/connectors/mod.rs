@@ -1,0 +1,31 @@
+//! The connectors that every host has, one folder each; each passes the suite in
+//! [`contract`](crate::contract). Connectors know nothing of each other.
+
+pub mod console;
+pub mod file;
+pub mod memory;
+pub mod noop;
+
+use crate::SinkRegistry;
+use std::sync::Arc;
+
+impl SinkRegistry {
+    /// The connectors `console`, `memory`, `noop`, `file`, `parquet`, `json`, `csv` and `text`, writing to
+    /// standard output, to memory tables of their own, and to folders and object stores.
+    pub fn with_builtins() -> Self {
+        Self::with_builtins_over(memory::MemorySinkTables::new())
+    }
+
+    /// As [`with_builtins`](Self::with_builtins), with memory tables that the caller can read.
+    pub fn with_builtins_over(tables: memory::MemorySinkTables) -> Self {
+        let mut registry = Self::empty();
+        registry.register("console", Arc::new(console::ConsoleSinkFactory::stdout()));
+        registry.register("memory", Arc::new(tables));
+        registry.register("noop", Arc::new(noop::NoopSinkFactory));
+        registry.register("file", Arc::new(file::FileSinkFactory::new(None)));
+        for format in file::FileFormat::ALL {
+            registry.register(format.name(), Arc::new(file::FileSinkFactory::new(Some(format))));
+        }
+        registry
+    }
+}
