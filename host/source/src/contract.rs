@@ -4,7 +4,8 @@
 //! same checkpoint folder, and panics with a sentence when a promise of [`Source`] is broken.
 
 use crate::{Offset, Source, SourceContext, SourceError, SourceFactory, SourceSpec};
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, AsArray, RecordBatch};
+use arrow::datatypes::TimestampMicrosecondType;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use bytes::Bytes;
 use millstream_common::{DurableError, DurableFiles, ManualClock, ReadLimit, StopSignal};
@@ -155,22 +156,31 @@ fn rows(source: &mut dyn Source, start: Option<&Offset>, end: &Offset) -> Vec<St
     text(&source.read(start, end, &all).expect("a range can be read"))
 }
 
-/// All rows as text, cells joined by `|`, sorted.
+/// All rows as text, sorted.
 pub fn text(lists: &[Vec<RecordBatch>]) -> Vec<String> {
-    let options = FormatOptions::default().with_null("-");
-    let mut rows = Vec::new();
-    for batch in lists.iter().flatten() {
-        let columns: Vec<_> = batch
-            .columns()
-            .iter()
-            .map(|column| ArrayFormatter::try_new(column.as_ref(), &options).expect("every type has a text form"))
-            .collect();
-        for row in 0..batch.num_rows() {
-            rows.push(columns.iter().map(|column| column.value(row).to_string()).collect::<Vec<_>>().join("|"));
-        }
-    }
+    let mut rows: Vec<String> = lists.iter().flatten().flat_map(lines).collect();
     rows.sort();
     rows
+}
+
+/// The rows of a batch as text: cells joined by `|`, null as `-`, times in UTC without a zone.
+pub fn lines(batch: &RecordBatch) -> Vec<String> {
+    let options = FormatOptions::default().with_null("-");
+    let columns: Vec<ArrayRef> = batch
+        .columns()
+        .iter()
+        .map(|column| match column.as_primitive_opt::<TimestampMicrosecondType>() {
+            Some(times) => Arc::new(times.clone().with_timezone_opt(None::<Arc<str>>)),
+            None => Arc::clone(column),
+        })
+        .collect();
+    let columns: Vec<_> = columns
+        .iter()
+        .map(|column| ArrayFormatter::try_new(column.as_ref(), &options).expect("every type has a text form"))
+        .collect();
+    (0..batch.num_rows())
+        .map(|row| columns.iter().map(|column| column.value(row).to_string()).collect::<Vec<_>>().join("|"))
+        .collect()
 }
 
 /// A folder of durable files in memory, for tests of sources.

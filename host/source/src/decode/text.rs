@@ -1,11 +1,11 @@
-//! Lines as they are: one string column named `value`.
+//! Lines as they are: one string column, named `value` unless the user says otherwise.
 
 use super::{DecodeError, error::check_size, next_line};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringBuilder};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use std::sync::Arc;
 
-/// Decodes lines, or whole inputs, into the column `value`.
+/// Decodes lines, or whole inputs, into one column.
 #[derive(Debug, Clone)]
 pub struct TextDecoder {
     schema: SchemaRef,
@@ -18,10 +18,9 @@ impl TextDecoder {
         Arc::new(Schema::new(vec![Field::new("value", DataType::Utf8, true)]))
     }
 
-    /// A decoder; `with_value` says whether the column is wanted or only the count of rows, `separator`
-    /// replaces the usual ends of lines.
-    pub fn new(with_value: bool, separator: Option<Vec<u8>>) -> Self {
-        let schema = if with_value { Self::full_schema() } else { Arc::new(Schema::empty()) };
+    /// A decoder into `schema`, which has one string column, or none when only the count of rows is wanted;
+    /// `separator` replaces the usual ends of lines.
+    pub fn new(schema: SchemaRef, separator: Option<Vec<u8>>) -> Self {
         Self { schema, separator }
     }
 

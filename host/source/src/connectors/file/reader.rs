@@ -74,10 +74,10 @@ impl<'a> FileReader<'a> {
 
     fn decoder(&self) -> Result<Decoder, DecodeError> {
         Ok(match self.decoding {
-            Decoding::Text { whole, separator } => Decoder::Text {
-                decoder: TextDecoder::new(!self.projection.is_empty(), separator.clone()),
-                whole: *whole,
-            },
+            Decoding::Text { whole, separator } => {
+                let schema = self.schema.project(self.projection).map_err(|source| DecodeError::Batch { source })?;
+                Decoder::Text { decoder: TextDecoder::new(Arc::new(schema), separator.clone()), whole: *whole }
+            }
             Decoding::Json(options) => Decoder::Json(JsonDecoder::new(self.schema, self.projection, options.clone())?),
             Decoding::Csv(options) => Decoder::Csv(CsvDecoder::new(self.schema, self.projection, options.clone())?),
             Decoding::Parquet => Decoder::Parquet,

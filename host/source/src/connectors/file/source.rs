@@ -211,7 +211,11 @@ impl Source for FileSource {
         }
         let mut paths: Vec<&str> = Vec::new();
         for number in from + 1..=to {
-            let entries = self.log.get(number).unwrap_or_default();
+            let entries = self.log.get(number).ok_or_else(|| SourceError::Lost {
+                name: self.name.clone(),
+                range: format!("({from}, {to}]"),
+                reason: format!("its log in the checkpoint has no entry {number}"),
+            })?;
             paths.extend(entries.iter().map(|entry| entry.path.as_str()));
         }
         let reader = FileReader::new(

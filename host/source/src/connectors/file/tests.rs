@@ -335,6 +335,10 @@ fn headers_whole_texts_and_long_lines() {
     let (mut source, _) = open(&spec("text", &folder, Options::new().with("wholetext", "true")));
     assert_eq!(drain(source.as_mut()), [["x\ny\n"]]);
 
+    let line = Arc::new(Schema::new(vec![Field::new("line", DataType::Utf8, true)]));
+    let (mut source, _) = open(&SourceSpec { schema: Some(line), ..spec("text", &folder, Options::new()) });
+    assert_eq!(drain(source.as_mut()), [["x", "y"]]);
+
     let long = "x".repeat(3 << 20);
     put(folder.path(), "a", format!("{long}\r\nshort\r\n{}", "line\n".repeat(400_000)).as_bytes(), 1);
     let (mut source, _) = open(&spec("text", &folder, Options::new()));

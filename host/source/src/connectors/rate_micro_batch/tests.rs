@@ -40,7 +40,7 @@ fn all_rows_of_a_batch_carry_one_time() {
     assert!(lists.is_ok());
     assert_eq!(
         text(&source.read(Some(&first), &second, &[0, 1]).unwrap()),
-        ["1970-01-01T00:00:10.050Z|2", "1970-01-01T00:00:10.050Z|3"]
+        ["1970-01-01T00:00:10.050|2", "1970-01-01T00:00:10.050|3"]
     );
 }
 
