@@ -15,7 +15,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int32Type, Int64Type};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Result, ScalarValue};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
+use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 
 use super::column::values;
 use super::function::{Call, Function, Nulls, some};
@@ -80,11 +80,14 @@ fn digest(call: &Call<'_>, function: &ScalarUDF) -> Result<ArrayRef> {
             ColumnarValue::Array(Arc::clone(array))
         });
     }
+    let scalars = vec![None; fields.len()];
+    let return_field =
+        function.return_field_from_args(ReturnFieldArgs { arg_fields: &fields, scalar_arguments: &scalars })?;
     let result = function.invoke_with_args(ScalarFunctionArgs {
         args: arguments,
         arg_fields: fields,
         number_rows: call.rows,
-        return_field: Arc::new(Field::new(call.name, DataType::Utf8, true)),
+        return_field,
         config_options: Arc::clone(&OPTIONS),
     })?;
     Ok(cast(&result.into_array(call.rows)?, &DataType::Utf8)?)
