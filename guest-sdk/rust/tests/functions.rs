@@ -1,5 +1,7 @@
 //! Functions with attributes, called as the exports of a component call them, but natively.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::needless_lifetimes, reason = "tests")]
+
 use millstream_sdk::prelude::*;
 use millstream_sdk::private::{Batch, Call, Function, Plugin, ScalarOutput, Schema, TableOutput};
 

@@ -55,7 +55,8 @@ echo! {
     echo_structs: Vec<Option<Everything>>;
 }
 
-/// Borrows its argument and its result.
+/// Borrows its argument and its result, and names the lifetime.
+#[allow(clippy::needless_lifetimes, reason = "named lifetimes must work too")]
 #[scalar_function]
 fn echo_str<'a>(x: &'a str) -> &'a str {
     x

@@ -1,6 +1,6 @@
 //! From source to component, and what is said when it does not work.
 
-use millstream_wasm::build::{self, BuildError, Profile};
+use millstream_wasm::build::{self, BuildError, Part, Profile, Toolchain};
 
 use crate::components::{host, workspace};
 
@@ -28,4 +28,15 @@ fn a_folder_without_a_crate_fails_with_cargos_words() {
     let folder = workspace().join("wit");
     let error = build::build_rust_plugin(&folder, Profile::Release, &build::guest_target_dir(), &|_| {}).unwrap_err();
     assert!(matches!(&error, BuildError::Compile { output, .. } if output.contains("Cargo.toml")), "{error}");
+}
+
+#[test]
+#[ignore = "compiles the standard library, and needs the packages rustc-web and rust-web-src"]
+fn the_distributions_compiler_builds_plugins_too() {
+    let toolchain = Toolchain::of_distribution().unwrap();
+    let folder = workspace().join("plugins/text");
+    let target = build::guest_target_dir().join("distribution");
+    let built = build::build_with(&toolchain, &folder, Part::Library, Profile::Release, &target, &|_| {}).unwrap();
+    let component = host().load("text", &std::fs::read(&built[0]).unwrap()).unwrap();
+    assert_eq!(component.functions().len(), 2);
 }

@@ -10,4 +10,4 @@ mod contained;
 mod loading;
 mod policies;
 mod swaps;
-mod types;
+mod values;
