@@ -1,0 +1,116 @@
+//! Numeric literals as Spark reads them: `1` an INT, `1L` a BIGINT, `1e3` a DOUBLE (and `1.5`, with the parser's
+//! `parse_float_as_decimal`, a DECIMAL).
+//!
+//! Two passes around SQL planning, each to be run once: [`spell_literals`] over the parsed statement, which makes the
+//! spellings that DataFusion cannot tell apart casts, and [`narrow_literals`] over the fresh plan. Neither belongs into
+//! the analyzer: on a plan the spelling is gone, and a BIGINT made by a cast must stay one.
+
+use std::ops::ControlFlow;
+
+use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::sql::sqlparser::ast::{
+    self, CastKind, CeilFloorKind, ExactNumberInfo, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, Statement, UnaryOperator, Value, VisitMut, VisitorMut,
+};
+
+/// Rewrites what DataFusion's planner cannot tell apart or does not know: `5L` as a cast to BIGINT, `1e3` as a cast to
+/// DOUBLE, `~x` as `bitwise_not(x)`, `floor(x, 2)` and `ceil(x, 2)` as function calls.
+pub(crate) fn spell_literals(statement: &mut Statement) {
+    let ControlFlow::<()>::Continue(()) = statement.visit(&mut Speller) else { return };
+}
+
+struct Speller;
+
+impl VisitorMut for Speller {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
+        let respelled = match expr {
+            ast::Expr::Value(value) => respelled_number(value),
+            ast::Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr } => {
+                Some(call("bitwise_not", vec![expr.as_ref().clone()]))
+            }
+            ast::Expr::Floor { expr, field: CeilFloorKind::Scale(places) } => {
+                Some(call("floor", vec![expr.as_ref().clone(), ast::Expr::Value(places.clone())]))
+            }
+            ast::Expr::Ceil { expr, field: CeilFloorKind::Scale(places) } => {
+                Some(call("ceil", vec![expr.as_ref().clone(), ast::Expr::Value(places.clone())]))
+            }
+            _ => None,
+        };
+        if let Some(respelled) = respelled {
+            *expr = respelled;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn respelled_number(value: &ast::ValueWithSpan) -> Option<ast::Expr> {
+    let Value::Number(number, long) = &value.value else { return None };
+    let (spelled, data_type) = if *long {
+        (Value::Number(number.clone(), false), ast::DataType::BigInt(None))
+    } else if number.contains(['e', 'E']) {
+        (Value::SingleQuotedString(number.clone()), ast::DataType::Double(ExactNumberInfo::None))
+    } else {
+        return None;
+    };
+    let mut inner = value.clone();
+    inner.value = spelled;
+    Some(ast::Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(ast::Expr::Value(inner)),
+        data_type,
+        array: false,
+        format: None,
+    })
+}
+
+fn call(name: &str, args: Vec<ast::Expr>) -> ast::Expr {
+    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
+    ast::Expr::Function(ast::Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+/// Makes the integer literals of a plan that has just come from SQL INT where they fit.
+pub(crate) fn narrow_literals(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let narrowed = plan.transform_up_with_subqueries(|plan| {
+        if matches!(plan, LogicalPlan::Limit(_) | LogicalPlan::Values(_)) {
+            return Ok(Transformed::no(plan));
+        }
+        let names = NamePreserver::new(&plan);
+        plan.map_expressions(|expr| {
+            let name = names.save(&expr);
+            expr.transform_up(narrow).map(|rewritten| rewritten.update_data(|expr| name.restore(expr)))
+        })?
+        .map_data(LogicalPlan::recompute_schema)
+    })?;
+    Ok(narrowed.data)
+}
+
+fn narrow(expr: Expr) -> Result<Transformed<Expr>> {
+    match expr {
+        Expr::Literal(ScalarValue::Int64(Some(value)), metadata) => Ok(match i32::try_from(value) {
+            Ok(value) => Transformed::yes(Expr::Literal(ScalarValue::Int32(Some(value)), metadata)),
+            Err(_) => Transformed::no(Expr::Literal(ScalarValue::Int64(Some(value)), metadata)),
+        }),
+        // Beyond BIGINT a literal is a decimal.
+        Expr::Literal(ScalarValue::UInt64(Some(value)), metadata) => {
+            let decimal =
+                ScalarValue::Decimal128(Some(i128::from(value)), if value < 10_u64.pow(19) { 19 } else { 20 }, 0);
+            Ok(Transformed::yes(Expr::Literal(decimal, metadata)))
+        }
+        other => Ok(Transformed::no(other)),
+    }
+}

@@ -1,0 +1,60 @@
+//! Spark's expressions over DataFusion: types, arithmetic, casts, comparisons, conditionals, mathematics.
+//!
+//! Stands between SQL or the DataFrame API and DataFusion's planner. What the session must register, in order:
+//!
+//! 1. [`scalar_functions`], after DataFusion's own so that they replace functions of the same name;
+//! 2. [`expr_planners`], before DataFusion's own; the parser option `parse_float_as_decimal`;
+//! 3. [`analyzer_rules`], before every other analyzer rule;
+//! 4. around the planning of each SQL text, once: [`spell_literals`] on the statement, [`narrow_literals`] on the plan.
+//!
+//! [`spark_text`] gives other topics the text of a value. The time zone is always UTC. Aggregates, strings, dates and
+//! collections have folders of their own; so does syntax that DataFusion cannot plan.
+
+mod analyzer;
+mod arithmetic;
+mod bits;
+mod cast;
+mod clock;
+mod common_type;
+mod compare;
+mod conditional;
+mod decimal_math;
+mod decimal_type;
+mod fault;
+mod function;
+mod literals;
+mod math;
+mod planner;
+mod rounding;
+mod session;
+mod type_name;
+
+use std::sync::Arc;
+
+use datafusion::logical_expr::ScalarUDF;
+use datafusion::logical_expr::planner::ExprPlanner;
+use datafusion::optimizer::AnalyzerRule;
+use millstream_common::SqlSettings;
+
+pub(crate) use cast::text_out::spark_text;
+pub(crate) use literals::{narrow_literals, spell_literals};
+
+/// The functions of this topic, for registration by name.
+pub(crate) fn scalar_functions(settings: &SqlSettings) -> Vec<Arc<ScalarUDF>> {
+    let families = [math::ROWS, rounding::ROWS, bits::ROWS, compare::ROWS, conditional::ROWS, session::ROWS];
+    let rows = families.into_iter().flatten().map(|row| function::SparkFunction::udf(*row, settings.ansi));
+    rows.chain(arithmetic::Arithmetic::all(settings.ansi)).chain(clock::functions(settings)).collect()
+}
+
+/// Planners of SQL operators; they come before DataFusion's.
+pub(crate) fn expr_planners(settings: &SqlSettings) -> Vec<Arc<dyn ExprPlanner>> {
+    vec![Arc::new(planner::SparkOperators::new(settings))]
+}
+
+/// The rule that must run before all other analyzer rules.
+pub(crate) fn analyzer_rules(settings: &SqlSettings) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+    vec![Arc::new(analyzer::SparkExpressions::new(settings))]
+}
+
+#[cfg(test)]
+mod tests;
