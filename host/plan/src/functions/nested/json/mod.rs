@@ -1,0 +1,23 @@
+//! JSON texts: `from_json`, `to_json`, `get_json_object`, `json_tuple`, `schema_of_json`, …
+//!
+//! Texts are read into a small tree that keeps the order of names and the written form of numbers, which is what
+//! Spark's answers show. A text is outside data: its depth is limited and nothing in it can make a query fail,
+//! unless the query asks for that with the mode FAILFAST.
+
+mod from_json;
+mod infer;
+mod number;
+mod path;
+mod queries;
+mod text;
+mod time;
+mod to_json;
+
+pub(super) use infer::schema_of;
+
+use super::function::Definition;
+
+/// All functions of this folder.
+pub(super) fn definitions() -> Vec<Definition> {
+    [from_json::definitions(), queries::definitions(), to_json::definitions()].concat()
+}

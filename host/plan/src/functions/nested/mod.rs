@@ -1,0 +1,69 @@
+//! Functions over arrays, maps, structs and JSON texts, with Spark's names and meaning.
+//!
+//! Where it stands: planning registers what is listed here and applies [`rewrite_nested_syntax`] to the syntax tree;
+//! every batch then runs the functions over Arrow columns. The pieces and their order:
+//!
+//! 1. [`rewrite_nested_syntax`], before planning: names of `struct(…)` fields, fields of lambda parameters.
+//! 2. [`expr_planners`], before DataFusion's own: `p.q.z`, `a[i]`, `m['k']`.
+//! 3. [`scalar_functions`] and [`higher_order_functions`], which replace DataFusion's of the same name. Among the scalar
+//!    functions are the lists behind generators: `__list_or_null`, `__with_position`, `__map_entries`.
+//! 4. [`for_arrays_too`], around the text functions `concat` and `reverse`.
+//!
+//! No analyzer rule is needed: DataFusion compares structs as Spark does. Nothing here keeps state between batches.
+
+mod arrays;
+mod coercion;
+mod function;
+mod json;
+mod lambda;
+mod lists;
+mod maps;
+mod order;
+mod overload;
+mod planner;
+mod structs;
+mod syntax;
+#[cfg(test)]
+mod tests;
+
+use datafusion::logical_expr::planner::ExprPlanner;
+use datafusion::logical_expr::{HigherOrderUDF, ScalarUDF};
+use millstream_common::SqlSettings;
+use std::sync::Arc;
+
+pub use syntax::rewrite_nested_syntax;
+
+/// The functions that work row by row.
+pub fn scalar_functions(settings: &SqlSettings) -> Vec<Arc<ScalarUDF>> {
+    [arrays::definitions(), json::definitions(), maps::definitions(), structs::definitions()]
+        .concat()
+        .into_iter()
+        .map(|definition| function::function(definition, settings.ansi))
+        .collect()
+}
+
+/// The functions that take lambdas.
+pub fn higher_order_functions(settings: &SqlSettings) -> Vec<Arc<HigherOrderUDF>> {
+    lambda::functions(settings)
+}
+
+/// The planners of access to fields and elements; to be asked before DataFusion's own.
+pub fn expr_planners(settings: &SqlSettings) -> Vec<Arc<dyn ExprPlanner>> {
+    planner::NestedPlanner::new(&scalar_functions(settings))
+        .into_iter()
+        .map(|planner| Arc::new(planner) as Arc<dyn ExprPlanner>)
+        .collect()
+}
+
+/// A text function that Spark also has for arrays, extended by them: `concat` and `reverse`. Others stay as they are.
+pub fn for_arrays_too(function: Arc<ScalarUDF>, settings: &SqlSettings) -> Arc<ScalarUDF> {
+    let name = match function.name() {
+        "concat" => "__concat_arrays",
+        "reverse" => "__reverse_array",
+        _ => return function,
+    };
+    match scalar_functions(settings).into_iter().find(|candidate| candidate.name() == name) {
+        Some(lists) => overload::overloaded(function, lists),
+        None => function,
+    }
+}
