@@ -256,11 +256,10 @@ fn push_value(values: &mut Values, bytes: &[u8]) -> bool {
             values.push(bytes);
             Some(())
         }
-        Values::Bool(values) => match text.to_ascii_lowercase().as_str() {
-            "true" => Some(values.push(true)),
-            "false" => Some(values.push(false)),
-            _ => None,
-        },
+        Values::Bool(values) => {
+            let parsed = text.to_ascii_lowercase().parse().ok();
+            parsed.map(|value| values.push(value))
+        }
         Values::I8(values) => text.parse().ok().map(|value| values.push(value)),
         Values::I16(values) => text.parse().ok().map(|value| values.push(value)),
         Values::I32(values) => text.parse().ok().map(|value| values.push(value)),

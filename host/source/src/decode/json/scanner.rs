@@ -73,10 +73,9 @@ impl<'a> Scanner<'a> {
             // A comma right before the bracket was refused when the comma was taken.
             return Ok(false);
         }
-        if !std::mem::take(first) {
-            if !self.take(b',') || self.peek() == Some(close) {
-                return Err(Malformed);
-            }
+        let between = !std::mem::take(first);
+        if between && (!self.take(b',') || self.peek() == Some(close)) {
+            return Err(Malformed);
         }
         Ok(true)
     }
