@@ -17,6 +17,8 @@ mod planner;
 mod regex;
 mod strings;
 mod syntax;
+#[cfg(test)]
+mod tests;
 mod time;
 
 use std::sync::Arc;

@@ -18,6 +18,10 @@ use regex::{Regex, RegexBuilder};
 const KEPT: usize = 256;
 /// Most bytes of a compiled pattern.
 const SIZE_LIMIT: usize = 4 << 20;
+/// Longest pattern that is kept; longer ones come from data rather than from queries.
+const LONGEST_KEPT: usize = 4096;
+/// Most classes within classes.
+const NESTING_LIMIT: usize = 50;
 
 static COMPILED: LazyLock<Mutex<HashMap<String, Arc<Regex>>>> = LazyLock::new(Mutex::default);
 
@@ -49,7 +53,9 @@ pub(super) fn cached(key: &str, pattern: &str, make: fn(&str) -> Result<String>)
         )
     })?;
     let regex = Arc::new(regex);
-    if let Ok(mut known) = COMPILED.lock() {
+    if key.len() <= LONGEST_KEPT
+        && let Ok(mut known) = COMPILED.lock()
+    {
         if known.len() >= KEPT {
             known.clear();
         }
@@ -91,7 +97,7 @@ impl Reader<'_> {
         while let Some(c) = self.rest.next() {
             match c {
                 '\\' => self.escape(false)?,
-                '[' => self.class()?,
+                '[' => self.class(0)?,
                 '(' => self.group()?,
                 '.' if !self.dot_matches_all => self.out.push_str(r"[^\n\r\x{85}\x{2028}\x{2029}]"),
                 '*' | '+' | '?' => {
@@ -156,7 +162,10 @@ impl Reader<'_> {
     }
 
     /// `[…]`, with nested classes and intersections as they are.
-    fn class(&mut self) -> Result<()> {
+    fn class(&mut self, depth: usize) -> Result<()> {
+        if depth > NESTING_LIMIT {
+            return Err(refused(self.pattern, "too many classes within classes"));
+        }
         self.out.push('[');
         if self.rest.next_if_eq(&'^').is_some() {
             self.out.push('^');
@@ -170,7 +179,7 @@ impl Reader<'_> {
                 }
                 ']' => self.out.push_str(r"\]"),
                 '\\' => self.escape(true)?,
-                '[' => self.class()?,
+                '[' => self.class(depth + 1)?,
                 '&' if self.rest.peek() == Some(&'&') => {
                     self.rest.next();
                     self.out.push_str("&&");
@@ -349,6 +358,7 @@ mod tests {
             let error = compile(pattern).unwrap_err().to_string();
             assert!(error.contains(name), "{pattern}: {error}");
         }
+        assert!(compile(&"[".repeat(100_000)).is_err());
         for pattern in ["(", "[", "*", "\\", "a{99999}{99999}"] {
             assert!(compile(pattern).is_err(), "{pattern}");
         }

@@ -197,7 +197,7 @@ fn date_plus_interval(call: &Call<'_>) -> Result<ArrayRef> {
     };
     if call.returns == &DataType::Date32 {
         return values::<Date32Type>(call.rows, |row| {
-            let (day, sign) = (i64::from(some!(days.get(row))), i64::from(some!(signs.get(row))));
+            let (day, sign) = (i64::from(some!(days.get(row))), i64::from(some!(signs.get(row)).signum()));
             let interval = some!(at(row));
             if interval.nanoseconds != 0 {
                 return exec_err!(
@@ -209,7 +209,7 @@ fn date_plus_interval(call: &Call<'_>) -> Result<ArrayRef> {
         });
     }
     timestamps(call.rows, |row| {
-        let (day, sign) = (i64::from(some!(days.get(row))), i64::from(some!(signs.get(row))));
+        let (day, sign) = (i64::from(some!(days.get(row))), i64::from(some!(signs.get(row)).signum()));
         let interval = some!(at(row));
         let (months, days) = (sign * i64::from(interval.months), sign * i64::from(interval.days));
         shift(midnight(day)?, months, days, sign * (interval.nanoseconds / 1000)).map(Some)
@@ -229,7 +229,10 @@ fn interval_as_duration(call: &Call<'_>) -> Result<ArrayRef> {
                 "[DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES] an interval of months cannot be compared with one of days"
             );
         }
-        Ok(Some(i64::from(interval.days) * DAY + interval.nanoseconds / 1000))
+        match midnight(i64::from(interval.days))?.checked_add(interval.nanoseconds / 1000) {
+            Some(micros) => Ok(Some(micros)),
+            None => exec_err!("[ARITHMETIC_OVERFLOW] the interval is out of range"),
+        }
     })
 }
 

@@ -233,7 +233,10 @@ impl Unit {
             Self::Hour => HOUR,
             _ => return midnight(self.cut_days(micros.div_euclid(DAY))),
         };
-        Ok(micros - micros.rem_euclid(step))
+        match micros.checked_sub(micros.rem_euclid(step)) {
+            Some(start) => Ok(start),
+            None => exec_err!("[DATETIME_OVERFLOW] the start of the unit is out of the range of TIMESTAMP"),
+        }
     }
 }
 

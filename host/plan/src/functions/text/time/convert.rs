@@ -13,7 +13,7 @@ use super::super::column::{texts, timestamps, values};
 use super::super::function::{Call, Column, Function, Nulls, some, timestamp_type};
 use super::super::kind::{Kind, to_text};
 use super::super::memo::Memo;
-use super::calendar::{HOUR, MINUTE, SECOND, checked_days, date, day_of, midnight};
+use super::calendar::{HOUR, MINUTE, SECOND, checked_days, date, day_of, midnight, shift};
 use super::parse;
 use super::pattern::{Pattern, Use};
 use super::zone::zone;
@@ -288,7 +288,7 @@ fn make_timestamp(call: &Call<'_>, lenient: bool) -> Result<ArrayRef> {
             }
             return Ok(None);
         };
-        let local = midnight(days)? + hour * HOUR + minute * MINUTE + micros;
+        let local = shift(midnight(days)?, 0, 0, hour * HOUR + minute * MINUTE + micros)?;
         match &zones {
             Some(zones) => in_zone(some!(zones.get(row)), |zone| zone.to_utc(local)).map(Some),
             None => Ok(Some(local)),

@@ -9,15 +9,15 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use arrow::compute::cast;
 use arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Int8Type, Int32Type, IntervalMonthDayNanoType,
-    IntervalUnit, TimeUnit, TimestampMicrosecondType,
+    DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Int8Type, Int32Type, IntervalMonthDayNano,
+    IntervalMonthDayNanoType, IntervalUnit, TimeUnit, TimestampMicrosecondType,
 };
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
 
 use super::super::column::{slices, values};
 use super::super::function::{Call, Function, some};
 use super::super::kind::Kind;
-use super::calendar::{DAY, HOUR, MINUTE, SECOND, civil, day_of_year, iso_week, weekday};
+use super::calendar::{DAY, HOUR, MINUTE, SECOND, civil, day_of_year, iso_week, midnight, weekday};
 use super::pattern::{MONTHS, WEEKDAYS};
 
 /// A part that can be extracted.
@@ -184,10 +184,13 @@ fn interval_part(part: Part, source: &ArrayRef, stride: usize, call: &Call<'_>) 
         _ => {
             let source = cast(source, &DataType::Interval(IntervalUnit::MonthDayNano))?;
             let source: &PrimitiveArray<IntervalMonthDayNanoType> = source.as_primitive();
-            source
-                .iter()
-                .map(|v| v.map(|i| (i64::from(i.months), i64::from(i.days) * DAY + i.nanoseconds / 1000)))
-                .collect()
+            let one = |i: IntervalMonthDayNano| -> Result<(i64, i64)> {
+                match midnight(i64::from(i.days))?.checked_add(i.nanoseconds / 1000) {
+                    Some(micros) => Ok((i64::from(i.months), micros)),
+                    None => exec_err!("[ARITHMETIC_OVERFLOW] the interval is out of range"),
+                }
+            };
+            source.iter().map(|v| v.map(one).transpose()).collect::<Result<_>>()?
         }
     };
     let whole = |row: usize| {

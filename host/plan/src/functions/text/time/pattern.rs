@@ -291,7 +291,8 @@ struct Fields {
 
 impl Fields {
     fn resolve(&self, era: bool) -> Option<i64> {
-        let mut year = self.year.unwrap_or(1970);
+        // Beyond any date, and small enough to compute with.
+        let mut year = self.year.filter(|year| year.abs() < 6_000_000).or(self.year.is_none().then_some(1970))?;
         if era && self.era_before {
             year = 1 - year;
         }
