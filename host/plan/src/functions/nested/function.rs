@@ -27,6 +27,12 @@ pub(super) struct Call<'a> {
     pub(super) output: &'a DataType,
 }
 
+/// From name, argument types and ANSI mode to the types that the arguments are cast to.
+pub(super) type Coerce = fn(&str, &[DataType], bool) -> Result<Vec<DataType>>;
+
+/// From name, coerced types and the constants among the arguments to the type of the result.
+pub(super) type Outcome = fn(&str, &[DataType], &[Option<&ScalarValue>]) -> Result<DataType>;
+
 /// A function's description.
 #[derive(Clone, Copy)]
 pub(super) struct Definition {
@@ -37,9 +43,9 @@ pub(super) struct Definition {
     /// How many arguments it takes.
     pub(super) arguments: (usize, usize),
     /// The types that the arguments are cast to: name, types, ANSI mode.
-    pub(super) coerce: fn(&str, &[DataType], bool) -> Result<Vec<DataType>>,
+    pub(super) coerce: Coerce,
     /// The type of the result, from the coerced types and the constants among the arguments.
-    pub(super) result: fn(&str, &[DataType], &[Option<&ScalarValue>]) -> Result<DataType>,
+    pub(super) result: Outcome,
     /// Whether the result may be null although no argument can be.
     pub(super) may_be_null: bool,
     /// Whether the result is never null, whatever the arguments are.

@@ -133,6 +133,9 @@ fn searches_are_three_valued() {
         ("array_min(array(3, NULL, 2))", json!(2)),
         ("array_max(array('a', 'é', 'b'))", json!("é")),
         ("array_max(array())", json!(null)),
+        ("array_min(array(NULL))", json!(null)),
+        ("array_max(array(cast('NaN' AS DOUBLE), 1.0)) > 5", json!(true)),
+        ("array_min(array(struct(2, 'a'), struct(1, 'b')))", json!({"col1": 1, "col2": "b"})),
         ("arrays_overlap(array(1, 2), array(2))", json!(true)),
         ("arrays_overlap(array(1, NULL), array(2))", json!(null)),
         ("arrays_overlap(array(1, NULL), array())", json!(false)),
@@ -184,6 +187,10 @@ fn sets_have_no_duplicates_and_one_null_equals_another() {
         ("array_intersect(array(1, NULL, 1, 2), array(NULL, 1))", json!([1, null])),
         ("array_except(array(1, NULL, 1, 2, 2), array(1))", json!([null, 2])),
         ("array_distinct(array(0.0, -0.0))", json!([0.0])),
+        ("array_union(array(), array())", json!([])),
+        ("array_distinct(array(NULL, NULL))", json!([null])),
+        ("array_except(array(1), array())", json!([1])),
+        ("array_intersect(array(1), cast(NULL AS ARRAY<INT>))", json!(null)),
         ("array_distinct(array(struct(1, 'a'), struct(1, 'a')))", json!([{"col1": 1, "col2": "a"}])),
     ]);
 }
@@ -339,6 +346,16 @@ fn json_is_read_permissively() {
         (r#"from_json('{"s":{"x":[1, 2 ]}}', 's STRUCT<x: STRING>')"#, json!({"s": {"x": "[1, 2 ]"}})),
         (r#"from_json('{"A":1}', 'a INT')"#, json!({"a": null})),
         (r#"from_json('{"a":1,"b":{"c":2}}', schema_of_json('{"a":1,"b":{"c":2}}'))"#, json!({"a": 1, "b": {"c": 2}})),
+        (r#"from_json('{"a":', 'a INT, _corrupt_record STRING')"#, json!({"a": null, "_corrupt_record": "{\"a\":"})),
+        (
+            r#"from_json('{"a":"x"}', 'a INT, _corrupt_record STRING')"#,
+            json!({"a": null, "_corrupt_record": "{\"a\":\"x\"}"}),
+        ),
+        (r#"from_json('{}', 'a INT, _corrupt_record STRING')"#, json!({"a": null, "_corrupt_record": null})),
+        (r#"from_json('{"a":1} tail', 'a INT')"#, json!({"a": 1})),
+        (r#"from_json("{'a':1}", 'a INT')"#, json!({"a": 1})),
+        (r#"from_json('{"a":[{"b":"x"},null]}', 'a ARRAY<STRUCT<b: INT>>')"#, json!({"a": [{"b": null}, null]})),
+        (r#"from_json('{"a":1,"a":2}', 'a INT')"#, json!({"a": 2})),
         (r#"from_json('{"a":1}', 'a INT', map('mode', 'FAILFAST'))"#, json!({"a": 1})),
     ]);
     assert_errors(&[
@@ -365,6 +382,31 @@ fn json_is_written_and_asked() {
         (r#"json_tuple('{"b":1,"a":"x"}', 'a', 'b', 'c')"#, json!({"c0": "x", "c1": "1", "c2": null})),
         (r#"schema_of_json('{"b":1}')"#, json!("STRUCT<b: BIGINT>")),
     ]);
+}
+
+#[test]
+fn rows_that_are_cut_out_of_a_batch_are_read_at_their_place() {
+    let session = session(true);
+    let sql = "SELECT n, array(n, NULL, n + 1) AS a, map('k', n) AS m, named_struct('x', n) AS s, \
+               concat('{\"v\":', cast(n AS STRING), '}') AS j FROM (SELECT unnest(sequence(1, 9)) AS n)";
+    let batch = query(&session, sql).unwrap().remove(0);
+    let schema = batch.schema();
+    let parts = vec![batch.slice(6, 2)];
+    let table = datafusion::datasource::MemTable::try_new(schema, vec![parts]).unwrap();
+    session.register_table("cut", Arc::new(table)).unwrap();
+    let sql = "SELECT a[2] AS i, m['k'] AS k, s.x AS x, transform(a, (v, i) -> v + i + n) AS t, sort_array(a) AS o, \
+               aggregate(a, 0, (c, v) -> c + coalesce(v, 0)) AS g, map_values(transform_values(m, (k, v) -> v + n)) AS w, \
+               from_json(j, 'v INT').v AS v, __with_position(a)[2] AS p, to_json(s) AS js, __list_or_null(a) AS l, \
+               array_max(array_union(a, array(n))) AS u FROM cut";
+    let found = rows(&query(&session, sql).unwrap());
+    let expected = |n: i64| {
+        json!({
+            "i": n + 1, "k": n, "x": n, "t": [n + n, null, n + 1 + 2 + n], "o": [null, n, n + 1], "g": n + n + 1,
+            "w": [n + n], "v": n, "p": {"pos": 2, "col": n + 1}, "js": format!("{{\"x\":{n}}}"),
+            "l": [n, null, n + 1], "u": n + 1
+        })
+    };
+    assert_eq!(found, vec![expected(7), expected(8)]);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! Permissive, as Spark is: a field whose value does not fit its type is null and the others stay; a malformed text
 //! gives a struct of nulls, or null where the schema is an array or a map; an empty text gives null. With the
-//! option `mode` = `FAILFAST`, a malformed text fails the query. Names are compared with their case.
+//! option `mode` = `FAILFAST`, a malformed text fails the query. A field `_corrupt_record STRING` in the schema takes
+//! each text that was not understood in full. Names are compared with their case.
 //!
 //! The texts of a batch are read one by one; the columns are then built field by field over all rows.
 
@@ -24,6 +25,12 @@ use arrow::datatypes::{
     DataType, Date32Type, Field, Fields, Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType,
 };
 use datafusion::common::{Result, ScalarValue, exec_datafusion_err, exec_err, plan_datafusion_err};
+
+/// The field that takes the texts that were not understood.
+const CORRUPT_RECORD: &str = "_corrupt_record";
+
+/// What stands for a malformed text; told from others by its address.
+static NOTHING: &str = "{}";
 
 /// The functions of this file.
 pub(super) fn definitions() -> Vec<Definition> {
@@ -96,7 +103,7 @@ fn run(call: &Call<'_>, args: &[ArrayRef]) -> Result<ArrayRef> {
         _ => false,
     };
     let texts = args[0].as_string::<i32>();
-    let missing = Json { node: Node::Object(Vec::new()), raw: "{}" };
+    let missing = Json { node: Node::Object(Vec::new()), raw: NOTHING };
     let mut parsed = Vec::with_capacity(call.rows);
     for row in 0..call.rows {
         if texts.is_null(row) || texts.value(row).trim().is_empty() {
@@ -122,7 +129,43 @@ fn run(call: &Call<'_>, args: &[ArrayRef]) -> Result<ArrayRef> {
         });
     }
     let cells: Vec<Option<&Json<'_>>> = parsed.iter().map(Option::as_ref).collect();
-    build(&cells, call.output)
+    let built = build(&cells, call.output)?;
+    with_corrupt_records(built, texts, &cells)
+}
+
+/// Puts each text that was not understood in full into the field `_corrupt_record`, if the schema has one.
+fn with_corrupt_records(built: ArrayRef, texts: &StringArray, cells: &[Option<&Json<'_>>]) -> Result<ArrayRef> {
+    let DataType::Struct(fields) = built.data_type() else { return Ok(built) };
+    let is_place = |field: &Arc<Field>| field.name() == CORRUPT_RECORD && field.data_type() == &DataType::Utf8;
+    let Some(place) = fields.iter().position(is_place) else { return Ok(built) };
+    let wanted: Fields = fields.iter().filter(|field| !is_place(field)).cloned().collect();
+    let wanted = DataType::Struct(wanted);
+    let corrupt: StringArray = cells
+        .iter()
+        .enumerate()
+        .map(|(row, cell)| {
+            // A malformed text was replaced by an object that is not written in it.
+            let understood = cell.is_none_or(|json| !std::ptr::eq(json.raw, NOTHING) && fits_inside(json, &wanted));
+            (!understood).then(|| texts.value(row))
+        })
+        .collect();
+    let records = built.as_struct();
+    let mut columns = records.columns().to_vec();
+    columns[place] = Arc::new(corrupt);
+    record(fields, columns, records.nulls().cloned(), built.len())
+}
+
+/// Whether a value and everything in it can be converted.
+fn fits_inside(json: &Json<'_>, data_type: &DataType) -> bool {
+    match (&json.node, data_type) {
+        (Node::Object(found), DataType::Struct(fields)) => fields.iter().all(|field| {
+            found.iter().filter(|(name, _)| name == field.name()).all(|(_, json)| fits_inside(json, field.data_type()))
+        }),
+        (Node::Array(elements), DataType::List(element)) => {
+            elements.iter().all(|json| fits_inside(json, element.data_type()))
+        }
+        _ => fits(json, data_type),
+    }
 }
 
 fn mode_is_fail_fast(options: &ArrayRef) -> Result<bool> {

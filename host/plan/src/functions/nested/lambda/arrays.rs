@@ -32,7 +32,6 @@ pub(super) fn definitions() -> Vec<Definition> {
         Definition { name: "filter", result: filtered, run: filter, ..base },
         Definition {
             name: "exists",
-            aliases: &["any"],
             parameters: element,
             result: answer,
             may_be_null: true,
@@ -41,7 +40,6 @@ pub(super) fn definitions() -> Vec<Definition> {
         },
         Definition {
             name: "forall",
-            aliases: &["all"],
             parameters: element,
             result: answer,
             may_be_null: true,

@@ -28,6 +28,10 @@ pub(super) struct LambdaCall {
     pub(super) output: DataType,
 }
 
+/// From the types of the values, what the lambdas give as far as known, the step of the search, and ANSI mode, to the
+/// parameters of each lambda.
+pub(super) type FindParameters = fn(&Definition, &[DataType], &[Option<DataType>], usize, bool) -> Result<Parameters>;
+
 /// A function's description.
 #[derive(Clone, Copy)]
 pub(super) struct Definition {
@@ -42,7 +46,7 @@ pub(super) struct Definition {
     /// The types that the values are cast to.
     pub(super) coerce: fn(&str, &[DataType], bool) -> Result<Vec<DataType>>,
     /// The parameters of each lambda, from the types of the values and what lambdas give, as far as known.
-    pub(super) parameters: fn(&Definition, &[DataType], &[Option<DataType>], usize, bool) -> Result<Parameters>,
+    pub(super) parameters: FindParameters,
     /// The types that the values are cast to when it is known what the lambdas give.
     pub(super) recoerce: fn(&[DataType], &[DataType], bool) -> Vec<DataType>,
     /// The type of the result, from the types of the values and of what the lambdas give.

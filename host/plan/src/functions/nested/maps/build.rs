@@ -59,7 +59,7 @@ pub(in super::super) fn unique_keys(
 }
 
 fn coerce_map(name: &str, types: &[DataType], ansi: bool) -> Result<Vec<DataType>> {
-    if types.len() % 2 != 0 {
+    if !types.len().is_multiple_of(2) {
         return mismatch(name, "a value behind each key", types.last().unwrap_or(&DataType::Null));
     }
     let key = common(name, types.iter().step_by(2), ansi)?;

@@ -39,7 +39,7 @@ fn coerce_any(_name: &str, types: &[DataType], _ansi: bool) -> Result<Vec<DataTy
 }
 
 fn coerce_named(name: &str, types: &[DataType], _ansi: bool) -> Result<Vec<DataType>> {
-    if types.len() % 2 != 0 {
+    if !types.len().is_multiple_of(2) {
         return mismatch(name, "a value behind each name", types.last().unwrap_or(&DataType::Null));
     }
     Ok(types.iter().enumerate().map(|(i, t)| if i % 2 == 0 { DataType::Utf8 } else { t.clone() }).collect())
