@@ -5,7 +5,7 @@
 //! Rule of its life: a local time that does not exist is moved later by the gap, one that exists twice is the earlier.
 
 use arrow::array::timezone::Tz;
-use chrono::{DateTime, NaiveDateTime, Offset, TimeDelta, TimeZone};
+use chrono::{DateTime, NaiveDateTime, Offset, TimeZone};
 
 use super::calendar::SECOND;
 
@@ -103,7 +103,7 @@ impl Zone {
 }
 
 fn naive(micros: i64) -> Option<NaiveDateTime> {
-    DateTime::UNIX_EPOCH.naive_utc().checked_add_signed(TimeDelta::microseconds(micros))
+    Some(DateTime::from_timestamp_micros(micros)?.naive_utc())
 }
 
 #[cfg(test)]
