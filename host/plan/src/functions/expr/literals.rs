@@ -18,7 +18,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 /// Rewrites what DataFusion's planner cannot tell apart or does not know: `5L` as a cast to BIGINT, `1e3` as a cast to
-/// DOUBLE, `~x` as `bitwise_not(x)`, `floor(x, 2)` and `ceil(x, 2)` as function calls.
+/// DOUBLE, `~x` as `bitwise_not(x)`, `-x` as `negative(x)`, `floor(x, 2)` and `ceil(x, 2)` as function calls.
 pub(crate) fn spell_literals(statement: &mut Statement) {
     let ControlFlow::<()>::Continue(()) = statement.visit(&mut Speller) else { return };
 }
@@ -34,6 +34,11 @@ impl VisitorMut for Speller {
             ast::Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr } => {
                 Some(call("bitwise_not", vec![expr.as_ref().clone()]))
             }
+            ast::Expr::UnaryOp { op: UnaryOperator::Minus, expr }
+                if !is_number(expr) && !matches!(expr.as_ref(), ast::Expr::Interval(_)) =>
+            {
+                Some(call("negative", vec![expr.as_ref().clone()]))
+            }
             ast::Expr::Floor { expr, field: CeilFloorKind::Scale(places) } => {
                 Some(call("floor", vec![expr.as_ref().clone(), ast::Expr::Value(places.clone())]))
             }
@@ -47,6 +52,10 @@ impl VisitorMut for Speller {
         }
         ControlFlow::Continue(())
     }
+}
+
+fn is_number(expr: &ast::Expr) -> bool {
+    matches!(expr, ast::Expr::Value(value) if matches!(value.value, Value::Number(..)))
 }
 
 fn respelled_number(value: &ast::ValueWithSpan) -> Option<ast::Expr> {

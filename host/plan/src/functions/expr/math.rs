@@ -61,7 +61,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new("pi", |types, _| types.is_empty().then(Vec::new), shape::double, |_| constant(std::f64::consts::PI)),
     Row::new("e", |types, _| types.is_empty().then(Vec::new), shape::double, |_| constant(std::f64::consts::E)),
     Row::new("abs", shape::one_number, shape::first, absolute),
-    Row::new("negative", shape::one_number, shape::first, negative),
+    Row::new("negative", negatable, shape::first, negative),
     Row::new("positive", shape::one_number, shape::first, |call| Ok(Arc::clone(&call.arrays[0]))),
     Row::new("factorial", one_int, shape::bigint, factorial).nulls(Nulls::Possible),
     Row::new("width_bucket", bucket_types, shape::bigint, width_bucket).nulls(Nulls::Possible),
@@ -146,6 +146,13 @@ fn absolute(call: &Call<'_>) -> Result<ArrayRef> {
         }
         other => return exec_err!("`abs` does not take {}", shown_type(other)),
     })
+}
+
+fn negatable(types: &[DataType], ansi: bool) -> Option<Vec<DataType>> {
+    match types {
+        [interval @ (DataType::Interval(_) | DataType::Duration(_))] => Some(vec![interval.clone()]),
+        _ => shape::one_number(types, ansi),
+    }
 }
 
 fn negative(call: &Call<'_>) -> Result<ArrayRef> {

@@ -5,7 +5,8 @@
 //! 1. [`scalar_functions`], after DataFusion's own so that they replace functions of the same name;
 //! 2. [`expr_planners`], before DataFusion's own; the parser option `parse_float_as_decimal`;
 //! 3. [`analyzer_rules`], before every other analyzer rule;
-//! 4. around the planning of each SQL text, once: [`spell_literals`] on the statement, [`narrow_literals`] on the plan.
+//! 4. [`optimizer_rules`], after every other optimizer rule;
+//! 5. around the planning of each SQL text, once: [`spell_literals`] on the statement, [`narrow_literals`] on the plan.
 //!
 //! [`spark_text`] gives other topics the text of a value. The time zone is always UTC. Aggregates, strings, dates and
 //! collections have folders of their own; so does syntax that DataFusion cannot plan.
@@ -33,7 +34,7 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::logical_expr::planner::ExprPlanner;
-use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::{AnalyzerRule, OptimizerRule};
 use millstream_common::SqlSettings;
 
 pub(crate) use cast::text_out::spark_text;
@@ -41,7 +42,15 @@ pub(crate) use literals::{narrow_literals, spell_literals};
 
 /// The functions of this topic, for registration by name.
 pub(crate) fn scalar_functions(settings: &SqlSettings) -> Vec<Arc<ScalarUDF>> {
-    let families = [math::ROWS, rounding::ROWS, bits::ROWS, compare::ROWS, conditional::ROWS, session::ROWS];
+    let families = [
+        math::ROWS,
+        rounding::ROWS,
+        bits::ROWS,
+        compare::ROWS,
+        conditional::ROWS,
+        session::ROWS,
+        cast::functions::ROWS,
+    ];
     let rows = families.into_iter().flatten().map(|row| function::SparkFunction::udf(*row, settings.ansi));
     rows.chain(arithmetic::Arithmetic::all(settings.ansi)).chain(clock::functions(settings)).collect()
 }
@@ -54,6 +63,11 @@ pub(crate) fn expr_planners(settings: &SqlSettings) -> Vec<Arc<dyn ExprPlanner>>
 /// The rule that must run before all other analyzer rules.
 pub(crate) fn analyzer_rules(settings: &SqlSettings) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     vec![Arc::new(analyzer::SparkExpressions::new(settings))]
+}
+
+/// The rules that must run after all other optimizer rules.
+pub(crate) fn optimizer_rules(settings: &SqlSettings) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    if settings.ansi { vec![Arc::new(analyzer::ShieldedFilters)] } else { Vec::new() }
 }
 
 #[cfg(test)]

@@ -13,13 +13,14 @@ use millstream_common::SqlSettings;
 
 use super::super::arithmetic::{Arithmetic, Op, types_of};
 use super::super::cast::can_cast;
-use super::super::cast::udf::{CAST, cast_expr, try_cast_expr};
+use super::super::cast::udf::{cast_expr, try_cast_expr};
 use super::super::common_type::{comparison, is_binary, is_string, widest_of};
 use super::super::compare::{self, holds_floats};
 use super::super::decimal_type;
 use super::super::function::SparkFunction;
 use super::super::type_name::shown_type;
 use super::super::{bits, conditional, math};
+use super::shield::{as_bit, can_fail, is_shielded, shielded};
 
 /// The functions that the rewriter puts into plans.
 #[derive(Debug)]
@@ -44,50 +45,6 @@ pub(crate) struct Rewriter<'a> {
     settings: &'a SqlSettings,
     functions: &'a Functions,
 }
-
-/// Functions of this folder and its neighbours that can fail on a value.
-const FALLIBLE: &[&str] = &[
-    CAST,
-    "spark_add",
-    "spark_subtract",
-    "spark_multiply",
-    "spark_divide",
-    "div",
-    "mod",
-    "pmod",
-    "negative",
-    "abs",
-    "round",
-    "bround",
-    "getbit",
-    "assert_true",
-    "raise_error",
-    "element_at",
-    "array_element",
-    "spark_array_element",
-    "elt",
-    "to_date",
-    "to_timestamp",
-    "date_add",
-    "date_sub",
-    "make_date",
-    "make_timestamp",
-    "make_interval",
-    "next_day",
-    "unix_timestamp",
-    "to_unix_timestamp",
-    "from_json",
-    "parse_url",
-    "url_decode",
-    "to_number",
-    "conv",
-    "map",
-    "map_from_arrays",
-    "map_from_entries",
-    "str_to_map",
-    "repeat",
-    "sequence",
-];
 
 impl<'a> Rewriter<'a> {
     pub(crate) fn new(schema: &'a DFSchema, settings: &'a SqlSettings, functions: &'a Functions) -> Self {
@@ -223,16 +180,15 @@ impl<'a> Rewriter<'a> {
         Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right))))
     }
 
+    fn may_fail(&self, expr: &Expr) -> bool {
+        self.settings.ansi && can_fail(expr)
+    }
+
     /// `l AND r` and `l OR r` where `r` is evaluated only for rows that `l` leaves open, when `r` could fail.
     fn guarded(&self, left: Expr, op: Operator, right: Expr) -> Expr {
-        let can_fail = |expr: &Expr| {
-            expr.exists(|e| Ok(matches!(e, Expr::ScalarFunction(function) if FALLIBLE.contains(&function.name()))))
-                .unwrap_or(true)
-        };
-        let is_guard = matches!(&right, Expr::Case(case) if case.expr.is_none() && case.else_expr.is_none());
-        let right = if !is_guard && self.settings.ansi && can_fail(&right) && !left.is_volatile() {
+        let right = if !is_shielded(&right) && self.may_fail(&right) && !left.is_volatile() {
             let open = if op == Operator::And { left.clone().is_not_false() } else { left.clone().is_not_true() };
-            Expr::Case(Case::new(None, vec![(Box::new(open), Box::new(right))], None))
+            shielded(open, right)
         } else {
             right
         };
@@ -331,6 +287,12 @@ impl<'a> Rewriter<'a> {
             })
             .collect::<Result<Vec<_>>>()?;
         let otherwise = case.else_expr.map(|expr| self.argument(*expr, &result).map(Box::new)).transpose()?;
+        let branches = pairs.iter().map(|(_, then)| then).chain(&otherwise);
+        if result == DataType::Boolean && branches.into_iter().any(|branch| self.may_fail(branch)) {
+            let bit = |branch: Box<Expr>| Box::new(as_bit(*branch));
+            let pairs = pairs.into_iter().map(|(when, then)| (when, bit(then))).collect();
+            return Ok(Expr::Case(Case::new(base, pairs, otherwise.map(bit))).eq(lit(1_i8)));
+        }
         Ok(Expr::Case(Case::new(base, pairs, otherwise)))
     }
 

@@ -15,6 +15,7 @@
 
 mod expression;
 mod set_operation;
+mod shield;
 
 use std::sync::Arc;
 
@@ -29,6 +30,7 @@ use datafusion::optimizer::AnalyzerRule;
 use millstream_common::SqlSettings;
 
 pub(super) use expression::{Functions, Rewriter};
+pub(super) use shield::ShieldedFilters;
 
 /// The rule.
 #[derive(Debug)]

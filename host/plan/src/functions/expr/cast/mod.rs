@@ -6,6 +6,7 @@
 
 pub(crate) mod calendar;
 mod from_text;
+pub(crate) mod functions;
 mod number;
 pub(crate) mod text_in;
 pub(crate) mod text_out;
