@@ -212,14 +212,14 @@ fn bucket(value: f64, low: f64, high: f64, count: i64) -> Option<i64> {
         } else if value >= largest {
             count + 1
         } else {
-            (count as f64 * (value - low) / (high - low)) as i64 + 1
+            ((count as f64 * (value - low) / (high - low)) as i64).saturating_add(1)
         }
     } else if value > largest {
         0
     } else if value <= smallest {
         count + 1
     } else {
-        (count as f64 * (low - value) / (low - high)) as i64 + 1
+        ((count as f64 * (low - value) / (low - high)) as i64).saturating_add(1)
     };
     Some(position)
 }

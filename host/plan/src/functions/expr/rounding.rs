@@ -28,6 +28,9 @@ pub(super) const ROWS: &[Row] = &[
         .nulls(Nulls::Possible),
 ];
 
+/// More places than any number has, in front of the point or behind.
+const MOST_PLACES: i32 = 1_000;
+
 /// A way of rounding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
@@ -77,8 +80,10 @@ fn places_of(scalars: &[Option<&ScalarValue>], count: usize) -> i32 {
         return 0;
     }
     match given {
-        Some(ScalarValue::Int32(Some(places))) => *places,
-        Some(ScalarValue::Int64(Some(places))) => (*places).clamp(-1_000, 1_000) as i32,
+        Some(ScalarValue::Int32(Some(places))) => (*places).clamp(-MOST_PLACES, MOST_PLACES),
+        Some(ScalarValue::Int64(Some(places))) => {
+            (*places).clamp(-i64::from(MOST_PLACES), i64::from(MOST_PLACES)) as i32
+        }
         Some(ScalarValue::Int16(Some(places))) => i32::from(*places),
         Some(ScalarValue::Int8(Some(places))) => i32::from(*places),
         _ => 0,
@@ -115,7 +120,7 @@ fn places(call: &Call<'_>) -> Result<Option<i32>> {
     if rows.any(|value| value != first) {
         return exec_err!("[DATATYPE_MISMATCH.NON_FOLDABLE_INPUT] the number of places must be a constant");
     }
-    Ok(first)
+    Ok(first.map(|places| places.clamp(-MOST_PLACES, MOST_PLACES)))
 }
 
 fn round(call: &Call<'_>, way: Way) -> Result<ArrayRef> {

@@ -13,11 +13,10 @@ use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{BinaryExpr, Case, Cast, Expr, Filter, LogicalPlan, Operator, lit};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-use super::super::cast::udf::CAST;
+use super::super::cast::udf::SparkCast;
 
 /// Functions of this folder and its neighbours that can fail on a value.
 const FALLIBLE: &[&str] = &[
-    CAST,
     "spark_divide",
     "div",
     "mod",
@@ -64,7 +63,11 @@ const FALLIBLE: &[&str] = &[
 
 /// Whether some row could make the expression fail.
 pub(super) fn can_fail(expr: &Expr) -> bool {
-    let fallible = |e: &Expr| Ok(matches!(e, Expr::ScalarFunction(f) if FALLIBLE.contains(&f.name())));
+    let fallible = |e: &Expr| {
+        let Expr::ScalarFunction(function) = e else { return Ok(false) };
+        let cast = function.func.inner().downcast_ref::<SparkCast>();
+        Ok(cast.map_or_else(|| FALLIBLE.contains(&function.name()), SparkCast::can_fail))
+    };
     expr.exists(fallible).unwrap_or(true)
 }
 

@@ -100,3 +100,22 @@ fn items_of_arrays_are_cast() {
     let cast = cast_array(&list, &to, ANSI).unwrap();
     assert_eq!(cast.as_list::<i32>().value(0).as_string::<i32>(), &StringArray::from(vec![Some("1"), None]));
 }
+
+#[test]
+fn hostile_texts_are_refused_without_harm() {
+    let hostile =
+        ["1e2147483647", "-1e-2147483648", "9".repeat(400).as_str(), "٣", "+", "1e", "\u{0}1\u{0}", "T", ":", "-T"]
+            .map(str::to_owned);
+    let array: ArrayRef = Arc::new(StringArray::from_iter_values(hostile));
+    for to in [
+        DataType::Int64,
+        DataType::Float64,
+        DataType::Decimal128(38, 38),
+        DataType::Date32,
+        timestamp(),
+        DataType::Boolean,
+    ] {
+        let cast = cast_array(&array, &to, TRY).unwrap();
+        assert_eq!(cast.len(), array.len(), "{to}");
+    }
+}

@@ -91,6 +91,11 @@ fn cast_or_try(expr: Expr, from: &DataType, to: &DataType, settings: &SqlSetting
 }
 
 impl SparkCast {
+    /// Whether a value can make the query fail.
+    pub(crate) fn can_fail(&self) -> bool {
+        self.mode.fails() && self.to != DataType::Utf8
+    }
+
     fn rules(&self) -> Rules {
         Rules { mode: self.mode, ansi: self.ansi, today: self.batch_time.get_ms().div_euclid(86_400_000) }
     }
