@@ -97,10 +97,10 @@ pub(crate) fn engine_error(error: &wasmtime::Error) -> WasmError {
 
 fn engine() -> Result<Engine, WasmError> {
     let mut pool = PoolingAllocationConfig::new();
-    pool.total_component_instances(1_000)
+    pool.total_component_instances(2_000)
         .total_core_instances(8_000)
-        .total_memories(1_000)
-        .total_tables(4_000)
+        .total_memories(2_000)
+        .total_tables(8_000)
         .max_memories_per_component(4)
         .max_tables_per_component(16)
         .max_tables_per_module(8)

@@ -44,7 +44,7 @@ impl Default for PluginLimits {
             deadline: Duration::from_secs(1),
             result_bytes: 64 << 20,
             log_bytes_per_call: 64 << 10,
-            idle_instances: 8,
+            idle_instances: 4,
             rows_per_call: 16 << 10,
             argument_bytes_per_call: 8 << 20,
             isolation_calls: 256,
@@ -56,6 +56,13 @@ impl Default for PluginLimits {
 
 /// Elements that the tables of one instance may have together.
 const TABLE_ELEMENTS: usize = 50_000;
+
+/// The moment `time` from now; years from now when there is no such moment.
+fn after(time: Duration) -> Instant {
+    const YEARS: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+    let now = Instant::now();
+    now.checked_add(time).unwrap_or(now + YEARS)
+}
 
 /// The data of one store: limits, and what happened during the current call.
 #[derive(Debug)]
@@ -86,7 +93,7 @@ impl HostState {
             memory_used: 0,
             table_elements: 0,
             memory_refused: false,
-            deadline: Instant::now() + limits.deadline,
+            deadline: after(limits.deadline),
             late: false,
             last_error: None,
             logged: 0,
@@ -100,7 +107,7 @@ impl HostState {
         self.late = false;
         self.last_error = None;
         self.logged = 0;
-        self.deadline = Instant::now() + deadline;
+        self.deadline = after(deadline);
     }
 
     /// Whether a line of `bytes` may still be written during this call.

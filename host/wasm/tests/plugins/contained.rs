@@ -42,6 +42,11 @@ fn an_endless_loop_ends_at_the_deadline() {
 }
 
 #[test]
+fn a_deadline_may_be_as_far_as_it_can_be_written() {
+    still_works(&slot_with("hostile", FaultPolicy::Fail, |limits| limits.deadline = Duration::MAX));
+}
+
+#[test]
 fn memory_ends_at_the_limit() {
     let slot = slot_with("hostile", FaultPolicy::Fail, |limits| limits.memory_bytes = 16 << 20);
     let error = error_of(&slot, "hoards");
