@@ -1,0 +1,46 @@
+//! Every folder of `examples/` runs and gives what it promises.
+
+use test_examples::{bash, output_of, root};
+
+fn run(example: &str) -> String {
+    let mut command = bash();
+    command.args(["x", "example", example]);
+    let output = output_of(command);
+    assert_eq!(output.lines().last(), Some("example: ok"), "{output}");
+    output
+}
+
+#[test]
+fn network_word_count_counts_what_netcat_sends() {
+    let output = run("network-word-count");
+    assert!(output.contains("Batch: 0"), "{output}");
+}
+
+#[test]
+fn windowed_word_count_closes_windows_and_drops_late_words() {
+    let output = run("windowed-word-count");
+    assert!(!output.contains("donkey"), "{output}");
+}
+
+#[test]
+fn file_word_count_agrees_with_other_programs() {
+    let output = run("file-word-count");
+    assert!(output.contains("the 13857"), "{output}");
+}
+
+#[test]
+fn page_heat_sums_what_the_plugin_says() {
+    let output = run("page-heat");
+    assert!(output.contains("|047.html|   393|4237.26|"), "{output}");
+}
+
+#[test]
+fn every_example_is_run_here_and_told_of() {
+    let tests = include_str!("examples.rs");
+    for entry in std::fs::read_dir(root().join("examples")).unwrap() {
+        let folder = entry.unwrap();
+        let name = folder.file_name().into_string().unwrap();
+        assert!(tests.contains(&format!("run(\"{name}\")")), "examples/{name} is not run: add a test in this file");
+        assert!(folder.path().join("README.md").is_file(), "examples/{name} has no README.md");
+    }
+}
