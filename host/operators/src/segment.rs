@@ -14,9 +14,10 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableType};
-use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, reset_plan_states};
 use datafusion::physical_plan::memory::MemoryStream;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, collect};
@@ -98,6 +99,13 @@ impl ExecutionPlan for SlotExec {
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
         Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
     }
 
     fn with_new_children(self: Arc<Self>, _children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -182,9 +190,9 @@ impl Operator for Segment {
         }
         let rows = self.run().map_err(|error| OperatorError::from_expression(&self.describe, error))?;
         for batch in rows {
-            let batch = batch.with_schema(Arc::clone(&self.schema)).map_err(|error| {
-                OperatorError::from_expression(&self.describe, error.into())
-            })?;
+            let batch = batch
+                .with_schema(Arc::clone(&self.schema))
+                .map_err(|error| OperatorError::from_expression(&self.describe, error.into()))?;
             out.push(batch);
         }
         Ok(())

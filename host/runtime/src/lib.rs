@@ -1,1 +1,38 @@
-//! runtime
+//! The loop, triggers, recovery, hot swap, progress; and the library's public API.
+//!
+//! Above the data path: a query runs as one loop on one thread, which asks the source, writes the offset log, runs
+//! the operators, hands rows to the sink and writes the commit log (see [`query`]).
+//!
+//! ```no_run
+//! use millstream_runtime::{OutputMode, Session};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let session = Session::new()?;
+//! let lines = session.read_stream().format("socket").option("host", "localhost").option("port", 9999).load()?;
+//! lines.create_or_replace_temp_view("lines")?;
+//! let counts = session.sql("SELECT word, count(*) AS count FROM lines LATERAL VIEW explode(split(value, ' ')) w AS word GROUP BY word")?;
+//! let query = counts.write_stream().output_mode(OutputMode::Complete).format("console").start()?;
+//! query.await_termination()?;
+//! # Ok(()) }
+//! ```
+//!
+//! Rule of its life: the order of effects in [`query`] is the protocol; nothing else writes durable truth.
+//!
+//! It knows no command line and no tenant.
+
+pub mod control;
+mod error;
+pub mod inspect;
+pub mod query;
+pub mod query_file;
+mod session;
+mod settings;
+mod spec;
+
+pub use error::RuntimeError;
+pub use millstream_common::{BatchId, Clock, ManualClock, Options, OutputMode, QueryId, RunId, StopSignal, Trigger};
+pub use query::progress::{Progress, SinkProgress, SourceProgress, StateOperatorProgress};
+pub use query::{QueryRun, StreamingQuery, Swapped};
+pub use session::{DataFrame, DataStreamReader, DataStreamWriter, Session};
+pub use settings::Settings;
+pub use spec::{PluginSpec, QuerySpec, StreamSpec, TableSpec};

@@ -1,0 +1,40 @@
+//! Which columns carry event time: a mark in the metadata of a field.
+//!
+//! The mark is set by the watermark node, kept by everything that passes a column through, and handed on by
+//! `window(...)` and `window_time(...)`. Source of the semantics: Spark's `EventTimeWatermark.delayKey`.
+
+use arrow::datatypes::{Field, FieldRef};
+use datafusion::common::metadata::FieldMetadata;
+use std::collections::BTreeMap;
+
+/// The key of the mark; the value is the delay in microseconds.
+const KEY: &str = "millstream.event_time_delay_us";
+
+/// The field with the mark.
+pub(crate) fn mark(field: &Field, delay_us: i64) -> Field {
+    let mut metadata = field.metadata().clone();
+    metadata.insert(KEY.to_owned(), delay_us.to_string());
+    field.clone().with_metadata(metadata)
+}
+
+/// Whether a field carries event time.
+pub(crate) fn is_marked(field: &Field) -> bool {
+    field.metadata().contains_key(KEY)
+}
+
+/// The mark of `from` as alias metadata, when it has one.
+pub(crate) fn metadata_of(from: &FieldRef) -> Option<FieldMetadata> {
+    from.metadata().get(KEY).map(|delay| FieldMetadata::from(BTreeMap::from([(KEY.to_owned(), delay.clone())])))
+}
+
+/// `to` with the mark of `from`, when it has one.
+pub(crate) fn hand_on(from: &Field, to: Field) -> Field {
+    match from.metadata().get(KEY) {
+        Some(delay) => {
+            let mut metadata = to.metadata().clone();
+            metadata.insert(KEY.to_owned(), delay.clone());
+            to.with_metadata(metadata)
+        }
+        None => to,
+    }
+}

@@ -1,0 +1,66 @@
+//! What a query consists of, before it is planned.
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use millstream_common::{OutputMode, SqlSettings};
+use millstream_wasm::PluginSlot;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The event time of a stream (Spark's `withWatermark`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventTime {
+    /// The column, of type TIMESTAMP.
+    pub column: String,
+    /// How long late rows are waited for, in microseconds, at least 0.
+    pub delay_us: i64,
+}
+
+/// A stream that the query may name.
+#[derive(Debug, Clone)]
+pub struct StreamInput {
+    /// Its name in SQL.
+    pub name: String,
+    /// Its columns.
+    pub schema: SchemaRef,
+    /// Its event time, if it has one.
+    pub event_time: Option<EventTime>,
+}
+
+/// A table that does not change during a run.
+#[derive(Debug, Clone)]
+pub struct StaticTable {
+    /// Its name in SQL.
+    pub name: String,
+    /// Its columns.
+    pub schema: SchemaRef,
+    /// Its rows.
+    pub rows: Vec<RecordBatch>,
+}
+
+/// The settings that a plan depends on. All but `uids` are frozen with the state.
+#[derive(Debug, Clone)]
+pub struct PlanSettings {
+    /// What expressions depend on.
+    pub sql: SqlSettings,
+    /// How many partitions state has.
+    pub partitions: u32,
+    /// Other uids for stateful operators, by the uid that they would have: keeps state when a name changes.
+    pub uids: BTreeMap<String, String>,
+}
+
+/// Everything that makes a query.
+pub struct QueryInput {
+    /// The streams.
+    pub streams: Vec<StreamInput>,
+    /// The static tables.
+    pub tables: Vec<StaticTable>,
+    /// The plugins; their functions are called by their names in SQL.
+    pub plugins: Vec<Arc<PluginSlot>>,
+    /// One SELECT in Spark's SQL.
+    pub sql: String,
+    /// Which rows go out.
+    pub mode: OutputMode,
+    /// The settings.
+    pub settings: PlanSettings,
+}

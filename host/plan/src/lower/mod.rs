@@ -1,0 +1,211 @@
+//! From the optimised logical plan to operators.
+//!
+//! One function per kind of node. What has no streaming form is refused by name; nothing is left out silently.
+
+mod aggregate;
+mod expressions;
+mod static_side;
+
+use crate::PlanError;
+use crate::input::QueryInput;
+use crate::plan::{SourceSlot, StreamingPlan};
+use crate::stream_table::StreamTable;
+use crate::uid::{OUTERMOST, Uids};
+use crate::watermark::WatermarkNode;
+use arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::source_as_provider;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{Distinct, FetchType, Limit, LogicalPlan, SkipType, TableScan, Union, Unnest};
+use datafusion::physical_plan::unnest::ListUnnest;
+use millstream_common::OutputMode;
+use millstream_operators as ops;
+use millstream_operators::{Node, Operator, OperatorError, Pipeline};
+use std::sync::Arc;
+
+/// Lowers one query.
+pub(crate) struct Lowering<'a> {
+    session: &'a SessionState,
+    input: &'a QueryInput,
+    slots: Vec<SourceSlot>,
+    watermark_nodes: Vec<String>,
+    uids: Uids<'a>,
+}
+
+impl<'a> Lowering<'a> {
+    /// A lowering with nothing done yet.
+    pub(crate) fn new(session: &'a SessionState, input: &'a QueryInput) -> Self {
+        let uids = Uids::new(&input.settings.uids);
+        Self { session, input, slots: Vec::new(), watermark_nodes: Vec::new(), uids }
+    }
+
+    /// The streaming plan of `logical`; `text` shows it in `explain`.
+    pub(crate) fn lower(mut self, logical: &LogicalPlan, text: String) -> Result<StreamingPlan, PlanError> {
+        let schema: SchemaRef = Arc::new(logical.schema().as_arrow().clone());
+        let root = self.node(logical, OUTERMOST)?;
+        self.uids.check_renames()?;
+        Ok(StreamingPlan {
+            pipeline: Pipeline::new(root),
+            slots: self.slots,
+            schema,
+            watermark_nodes: self.watermark_nodes,
+            logical: text,
+        })
+    }
+
+    fn node(&mut self, plan: &LogicalPlan, scope: &str) -> Result<Node, PlanError> {
+        match plan {
+            LogicalPlan::SubqueryAlias(alias) => {
+                let name = alias.alias.table();
+                self.node(&alias.input, if is_stream(&alias.input) { scope } else { name })
+            }
+            LogicalPlan::TableScan(scan) => self.scan(scan),
+            LogicalPlan::Filter(filter) => {
+                let child = self.node(&filter.input, scope)?;
+                let condition = self.expression(&filter.predicate, filter.input.schema())?;
+                unary(ops::Filter::try_new(condition, arrow_schema(&filter.input)), child)
+            }
+            LogicalPlan::Projection(projection) => {
+                let child = self.node(&projection.input, scope)?;
+                let columns = self.columns(&projection.expr, projection.input.schema())?;
+                let names = projection.schema.fields().iter().map(|field| field.name().clone());
+                let project = ops::Project::try_new(columns.into_iter().zip(names), &arrow_schema(&projection.input))
+                    .and_then(|project| project.with_schema(arrow_schema(plan)));
+                unary(project, child)
+            }
+            LogicalPlan::Union(union) => self.union(union, plan, scope),
+            LogicalPlan::Unnest(unnest) => self.unnest(unnest, scope),
+            LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate, scope),
+            LogicalPlan::Distinct(Distinct::All(_)) => {
+                Err(not_lowered("DISTINCT should have become an aggregation by now"))
+            }
+            LogicalPlan::Sort(sort) => {
+                let child = self.node(&sort.input, scope)?;
+                let by = self.sort_keys(&sort.expr, sort.input.schema())?;
+                let sort = ops::Sort::new(by, sort.fetch, arrow_schema(&sort.input));
+                Ok(Node::Operator { operator: Box::new(sort), inputs: vec![child] })
+            }
+            LogicalPlan::Limit(limit) => self.limit(limit, scope),
+            LogicalPlan::Extension(extension) => match extension.node.as_any().downcast_ref::<WatermarkNode>() {
+                Some(node) => self.watermark(node, scope),
+                None => Err(not_lowered(extension.node.name())),
+            },
+            LogicalPlan::Join(join) => self.static_join(join, scope),
+            other => Err(not_lowered(&other.display().to_string())),
+        }
+    }
+
+    fn scan(&mut self, scan: &TableScan) -> Result<Node, PlanError> {
+        let provider = source_as_provider(&scan.source).map_err(|error| PlanError::from_datafusion(&error))?;
+        let Some(stream) = (provider.as_ref() as &dyn std::any::Any).downcast_ref::<StreamTable>() else {
+            return Err(PlanError::Unsupported {
+                rule: "static-without-stream",
+                reason: format!("`{}` is a static table that is joined with no stream", scan.table_name),
+                hint: "join the table with a stream, or declare it as a [[stream]]".into(),
+            });
+        };
+        let all = scan.source.schema().fields().len();
+        let projection = scan.projection.clone().unwrap_or_else(|| (0..all).collect());
+        self.slots.push(SourceSlot { stream: stream.name.clone(), projection });
+        Ok(Node::Slot(self.slots.len() - 1))
+    }
+
+    fn watermark(&mut self, node: &WatermarkNode, scope: &str) -> Result<Node, PlanError> {
+        let child = self.node(node.input(), scope)?;
+        let column =
+            node.input().schema().index_of_column(&node.column).map_err(|error| PlanError::from_datafusion(&error))?;
+        // The same stream read twice has two watermark operators; each counts for itself.
+        let name = match self.watermark_nodes.iter().filter(|name| name.split('#').next() == Some(&node.node)).count() {
+            0 => node.node.clone(),
+            more => format!("{}#{}", node.node, more + 1),
+        };
+        self.watermark_nodes.push(name.clone());
+        unary(ops::WatchEventTime::try_new(name, arrow_schema(node.input()), column, node.delay_us), child)
+    }
+
+    fn union(&mut self, union: &Union, plan: &LogicalPlan, scope: &str) -> Result<Node, PlanError> {
+        let mut inputs = Vec::new();
+        let mut schemas = Vec::new();
+        for input in &union.inputs {
+            inputs.push(self.node(input, scope)?);
+            schemas.push(arrow_schema(input));
+        }
+        let operator = ops::Union::try_new(arrow_schema(plan), &schemas).map_err(from_operator)?;
+        Ok(Node::Operator { operator: Box::new(operator), inputs })
+    }
+
+    fn unnest(&mut self, unnest: &Unnest, scope: &str) -> Result<Node, PlanError> {
+        let child = self.node(&unnest.input, scope)?;
+        let lists = unnest
+            .list_type_columns
+            .iter()
+            .map(|(index, list)| ListUnnest { index_in_input_schema: *index, depth: list.depth })
+            .collect();
+        let structs = unnest.struct_type_columns.clone();
+        let schema = Arc::new(unnest.schema.as_arrow().clone());
+        unary(ops::Unnest::try_new(lists, structs, &arrow_schema(&unnest.input), schema, &unnest.options), child)
+    }
+
+    fn limit(&mut self, limit: &Limit, scope: &str) -> Result<Node, PlanError> {
+        let fail = |error| PlanError::from_datafusion(&error);
+        let FetchType::Literal(Some(fetch)) = limit.get_fetch_type().map_err(fail)? else {
+            return Err(not_lowered("LIMIT that is no literal number"));
+        };
+        if !matches!(limit.get_skip_type().map_err(fail)?, SkipType::Literal(0)) {
+            return Err(PlanError::Unsupported {
+                rule: "offset",
+                reason: "OFFSET cannot be used on a stream: which rows it would skip changes with every batch".into(),
+                hint: "leave OFFSET out, or number the rows in the sink".into(),
+            });
+        }
+        let child = self.node(&limit.input, scope)?;
+        let schema = arrow_schema(&limit.input);
+        if self.input.mode == OutputMode::Complete {
+            let operator = ops::BatchLimit::new(0, Some(fetch), schema);
+            return Ok(Node::Operator { operator: Box::new(operator), inputs: vec![child] });
+        }
+        let uid = self.uids.assign(scope, "limit")?;
+        let operator = ops::GlobalLimit::new(uid, fetch as u64, schema);
+        Ok(Node::Operator { operator: Box::new(operator), inputs: vec![child] })
+    }
+}
+
+/// Whether rows of a stream are anywhere below.
+pub(crate) fn has_stream(plan: &LogicalPlan) -> bool {
+    let mut found = false;
+    let visited = plan.apply_with_subqueries(|node| {
+        found |= is_stream(node);
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    visited.is_ok() && found
+}
+
+/// Whether this node is the scan of a stream, with or without its watermark.
+fn is_stream(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::TableScan(scan) => source_as_provider(&scan.source)
+            .is_ok_and(|provider| (provider.as_ref() as &dyn std::any::Any).is::<StreamTable>()),
+        LogicalPlan::Extension(extension) => extension.node.as_any().is::<WatermarkNode>(),
+        _ => false,
+    }
+}
+
+fn unary<O: Operator + 'static>(operator: Result<O, OperatorError>, child: Node) -> Result<Node, PlanError> {
+    Ok(Node::Operator { operator: Box::new(operator.map_err(from_operator)?), inputs: vec![child] })
+}
+
+fn arrow_schema(plan: &LogicalPlan) -> SchemaRef {
+    Arc::new(plan.schema().as_arrow().clone())
+}
+
+fn from_operator(error: OperatorError) -> PlanError {
+    PlanError::Sql { message: millstream_common::describe_chain(&error) }
+}
+
+fn not_lowered(what: &str) -> PlanError {
+    PlanError::Unsupported {
+        rule: "not-streaming",
+        reason: format!("this part of the query has no streaming form: {what}"),
+        hint: "rewrite that part of the query".into(),
+    }
+}

@@ -1,0 +1,94 @@
+//! From a query to its streaming plan: parse → rewrite → plan → check → optimise → lower.
+
+use crate::input::QueryInput;
+use crate::lower::Lowering;
+use crate::sql::{names::Names, parse::parse_query, rewrite};
+use crate::{PlanError, functions, session, unsupported};
+use arrow::datatypes::SchemaRef;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::SessionContext;
+use datafusion::sql::parser::Statement as DataFusionStatement;
+use datafusion::sql::sqlparser::ast::{Statement, visit_expressions_mut};
+use millstream_operators::Pipeline;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
+/// Where the rows of a stream enter the pipeline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceSlot {
+    /// The stream.
+    pub stream: String,
+    /// The columns that the query uses, as indices into the stream's schema, ascending.
+    pub projection: Vec<usize>,
+}
+
+/// A query, ready to see batches.
+pub struct StreamingPlan {
+    /// The operators; its inputs are the rows of `slots`, in their order.
+    pub pipeline: Pipeline,
+    /// Where the rows come from.
+    pub slots: Vec<SourceSlot>,
+    /// The columns of the result.
+    pub schema: SchemaRef,
+    /// The watermark nodes, by name of their stream; empty when the query has no watermark.
+    pub watermark_nodes: Vec<String>,
+    /// The optimised logical plan, for `explain`.
+    pub logical: String,
+}
+
+/// Plans a query as a stream.
+///
+/// # Errors
+/// [`PlanError`] when the SQL is wrong, or when Spark's rules (or ours) do not let it stream in that output mode.
+pub fn plan(input: &QueryInput) -> Result<StreamingPlan, PlanError> {
+    let mut query = parse_query(&input.sql)?;
+    names_of(input).apply(&mut query);
+    let mut statement = Statement::Query(query);
+    spell(&mut statement);
+    let Statement::Query(mut query) = statement else {
+        return Err(PlanError::Sql { message: "it must be a SELECT".into() });
+    };
+    let generators = rewrite::rewrite(&mut query, &session::table_function_names(input))?;
+    let context = session::build(input, generators)?;
+    let statement = DataFusionStatement::Statement(Box::new(Statement::Query(query)));
+    let logical = logical_plan(&context, statement)?;
+    unsupported::check_analyzed(&logical, input)?;
+    let optimized = context.state().optimize(&logical).map_err(|error| PlanError::from_datafusion(&error))?;
+    unsupported::check_optimized(&optimized, input)?;
+    let text = optimized.display_indent().to_string();
+    Lowering::new(&context.state(), input).lower(&optimized, text)
+}
+
+/// The names that the query may use, spelled as they were declared.
+fn names_of(input: &QueryInput) -> Names {
+    let mut names = Names::default();
+    let streams = input.streams.iter().map(|stream| (&stream.name, &stream.schema));
+    for (name, schema) in streams.chain(input.tables.iter().map(|table| (&table.name, &table.schema))) {
+        names.add(name);
+        names.add_fields(schema.fields());
+    }
+    names
+}
+
+/// Spells Spark's syntax in words that DataFusion's planner has.
+fn spell(statement: &mut Statement) {
+    functions::expr::spell_literals(statement);
+    let flow = visit_expressions_mut(statement, |expr| {
+        functions::text::rewrite_ast_expr(expr);
+        ControlFlow::<Infallible>::Continue(())
+    });
+    let ControlFlow::Continue(()) = flow;
+    functions::nested::rewrite_nested_syntax(statement);
+}
+
+fn logical_plan(context: &SessionContext, statement: DataFusionStatement) -> Result<LogicalPlan, PlanError> {
+    // Planning is asynchronous only for catalogs that look tables up elsewhere; ours are in memory.
+    let planned = futures::executor::block_on(context.state().statement_to_plan(statement));
+    let plan =
+        planned.and_then(functions::expr::narrow_literals).map_err(|error| PlanError::from_datafusion(&error))?;
+    let state = context.state();
+    state
+        .analyzer()
+        .execute_and_check(plan, state.config_options(), |_, _| {})
+        .map_err(|error| PlanError::from_datafusion(&error))
+}

@@ -1,0 +1,202 @@
+//! DataFusion's session, set up for Spark's SQL over streams.
+
+use crate::functions;
+use crate::input::QueryInput;
+use crate::plugins::{self, IsolatePluginFaults};
+use crate::sql::generator::{GeneratorPlanner, ListHelpers};
+use crate::sql::rewrite::Generator;
+use crate::stream_table::StreamTable;
+use crate::watermark::WatermarkNode;
+use crate::{PlanError, time_window};
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
+use datafusion::catalog::MemTable;
+use datafusion::common::Column;
+use datafusion::datasource::{ViewTable, provider_as_source};
+use datafusion::error::Result;
+use datafusion::execution::SessionState;
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::logical_expr::{Extension, LogicalPlan, LogicalPlanBuilder, ScalarUDF};
+use datafusion::optimizer::Optimizer;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use millstream_wasm::FunctionKind;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Optimizer rules that would change what a stream means.
+///
+/// - `propagate_empty_relation` removes streams under `WHERE false`: the query would lose its source and its batches.
+/// - `push_down_limit` splits one LIMIT into several, each of which would count on its own over the query's life.
+/// - `single_distinct_aggregation_to_group_by` makes two stateful aggregations of one.
+/// - `eliminate_limit`, like the first, for `LIMIT 0`.
+const RULES_OFF: [&str; 4] =
+    ["propagate_empty_relation", "push_down_limit", "single_distinct_aggregation_to_group_by", "eliminate_limit"];
+
+/// The names of the plugins' table functions, in lower case.
+pub(crate) fn table_function_names(input: &QueryInput) -> BTreeSet<String> {
+    plugin_functions(input, FunctionKind::Table).map(|(_, function)| function.name.to_ascii_lowercase()).collect()
+}
+
+fn plugin_functions(
+    input: &QueryInput,
+    kind: FunctionKind,
+) -> impl Iterator<Item = (&Arc<millstream_wasm::PluginSlot>, millstream_wasm::FunctionSignature)> {
+    input.plugins.iter().flat_map(move |slot| {
+        let component = slot.component();
+        let functions: Vec<_> = component.functions().iter().filter(|f| f.kind == kind).cloned().collect();
+        functions.into_iter().map(move |function| (slot, function))
+    })
+}
+
+/// A session that knows the query's streams, tables and functions.
+///
+/// # Errors
+/// When two functions have one name, or a stream's declaration does not fit.
+pub(crate) fn build(input: &QueryInput, generators: Vec<Generator>) -> std::result::Result<SessionContext, PlanError> {
+    let state = build_state(input, generators)?;
+    let context = SessionContext::new_with_state(state);
+    for stream in &input.streams {
+        let plan = stream_plan(stream)?;
+        context
+            .register_table(quoted(&stream.name), Arc::new(ViewTable::new(plan, None)))
+            .map_err(|error| PlanError::from_datafusion(&error))?;
+    }
+    for table in &input.tables {
+        let rows = if table.rows.is_empty() { vec![vec![]] } else { vec![table.rows.clone()] };
+        MemTable::try_new(Arc::clone(&table.schema), rows)
+            .and_then(|rows| context.register_table(quoted(&table.name), Arc::new(rows)))
+            .map_err(|error| PlanError::from_datafusion(&error))?;
+    }
+    Ok(context)
+}
+
+fn quoted(name: &str) -> datafusion::common::TableReference {
+    datafusion::common::TableReference::bare(name.to_owned())
+}
+
+fn build_state(input: &QueryInput, generators: Vec<Generator>) -> std::result::Result<SessionState, PlanError> {
+    let settings = &input.settings.sql;
+    let mut config = SessionConfig::new().with_target_partitions(1).with_information_schema(false);
+    let options = config.options_mut();
+    options.sql_parser.enable_ident_normalization = false;
+    options.sql_parser.map_string_types_to_utf8view = false;
+    options.sql_parser.default_null_ordering = "nulls_min".into();
+    options.execution.time_zone = Some("UTC".into());
+    options.sql_parser.parse_float_as_decimal = true;
+
+    let mut table_functions: BTreeMap<String, Arc<ScalarUDF>> = BTreeMap::new();
+    for (slot, function) in plugin_functions(input, FunctionKind::Table) {
+        let name = function.name.to_ascii_lowercase();
+        let udf = Arc::new(plugins::table_function(slot, &function));
+        if table_functions.insert(name, udf).is_some() {
+            return Err(two_functions(&function.name));
+        }
+    }
+    let parts = functions::all(settings);
+    let planner = GeneratorPlanner::new(generators, list_helpers(&parts.scalar)?, table_functions);
+    let mut scalar = parts.scalar;
+    scalar.push(Arc::new(time_window::window_time_function()));
+    let mut plugin_names = BTreeSet::new();
+    for (slot, function) in plugin_functions(input, FunctionKind::Scalar) {
+        if !plugin_names.insert(function.name.to_ascii_lowercase()) {
+            return Err(two_functions(&function.name));
+        }
+        scalar.push(Arc::new(plugins::scalar_function(slot, &function)));
+    }
+    let kept = Optimizer::new().rules.into_iter().filter(|rule| !RULES_OFF.contains(&rule.name()));
+    let rules = kept.chain(parts.optimizer_rules).collect();
+    let mut builder = SessionStateBuilder::new()
+        .with_config(config)
+        .with_default_features()
+        .with_optimizer_rules(rules)
+        .with_type_planner(Arc::new(functions::SparkTypes));
+    builder.expr_planners().get_or_insert_default().splice(0..0, parts.expr_planners);
+    builder.analyzer_rules().get_or_insert_default();
+    builder = builder.with_relation_planners(vec![Arc::new(planner)]);
+    let mut state = builder.build();
+    for function in scalar {
+        register_scalar(&mut state, function);
+    }
+    for function in parts.aggregate {
+        register_aggregate(&mut state, function);
+    }
+    for function in parts.higher_order {
+        register_higher_order(&mut state, function);
+    }
+    let mut rules = parts.analyzer_rules;
+    rules.extend(state.analyzer().rules.iter().cloned());
+    rules.push(Arc::new(IsolatePluginFaults));
+    let state = SessionStateBuilder::new_from_existing(state).with_analyzer_rules(rules).build();
+    Ok(state)
+}
+
+fn register_scalar(state: &mut SessionState, function: Arc<ScalarUDF>) {
+    use datafusion::execution::FunctionRegistry;
+    state.register_udf(function).expect("a session registry takes every function");
+}
+
+fn register_aggregate(state: &mut SessionState, function: Arc<datafusion::logical_expr::AggregateUDF>) {
+    use datafusion::execution::FunctionRegistry;
+    state.register_udaf(function).expect("a session registry takes every function");
+}
+
+fn register_higher_order(state: &mut SessionState, function: Arc<datafusion::logical_expr::HigherOrderUDF>) {
+    use datafusion::execution::FunctionRegistry;
+    state.register_higher_order_function(function).expect("a session registry takes every function");
+}
+
+fn two_functions(name: &str) -> PlanError {
+    PlanError::Sql { message: format!("two plugins have a function `{name}`; leave one of them out") }
+}
+
+fn list_helpers(scalar: &[Arc<ScalarUDF>]) -> std::result::Result<ListHelpers, PlanError> {
+    let find = |name: &str| {
+        scalar
+            .iter()
+            .find(|function| function.name() == name)
+            .cloned()
+            .ok_or_else(|| PlanError::Sql { message: format!("the function `{name}` is not registered") })
+    };
+    Ok(ListHelpers {
+        list_or_null: find("__list_or_null")?,
+        with_position: find("__with_position")?,
+        map_entries: find("__map_entries")?,
+    })
+}
+
+/// A stream as a plan: its scan, and the watermark above it.
+fn stream_plan(stream: &crate::StreamInput) -> std::result::Result<LogicalPlan, PlanError> {
+    let fail = |reason: String| PlanError::Stream { stream: stream.name.clone(), reason };
+    let table = Arc::new(StreamTable::new(stream.name.clone(), nullable(&stream.schema)));
+    let scan = scan(&stream.name, table).map_err(|error| PlanError::from_datafusion(&error))?;
+    let Some(event_time) = &stream.event_time else { return Ok(scan) };
+    let field = stream.schema.field_with_name(&event_time.column).map_err(|_| {
+        let known = stream.schema.fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>().join(", ");
+        fail(format!("the watermark is on the column `{}`, which is not there; it has {known}", event_time.column))
+    })?;
+    if field.data_type() != &time_window::timestamp_type() {
+        let have = field.data_type();
+        return Err(fail(format!("the watermark column `{}` must be a TIMESTAMP and is {have}", event_time.column)));
+    }
+    if event_time.delay_us < 0 {
+        return Err(fail("the delay of a watermark must not be negative".into()));
+    }
+    let column = Column::new(Some(stream.name.clone()), event_time.column.clone());
+    WatermarkNode::new(stream.name.clone(), column, event_time.delay_us, scan)
+        .map(|node| LogicalPlan::Extension(Extension { node: Arc::new(node) }))
+        .map_err(|error| PlanError::from_datafusion(&error))
+}
+
+fn scan(name: &str, table: Arc<StreamTable>) -> Result<LogicalPlan> {
+    LogicalPlanBuilder::scan(quoted(name), provider_as_source(table), None)?.build()
+}
+
+fn nullable(schema: &SchemaRef) -> SchemaRef {
+    let fields: Vec<FieldRef> =
+        schema.fields().iter().map(|field| Arc::new(field.as_ref().clone().with_nullable(true))).collect();
+    Arc::new(Schema::new(fields))
+}
+
+/// Whether a type can be a column at all here.
+pub(crate) fn is_plain(data_type: &DataType) -> bool {
+    !matches!(data_type, DataType::Null | DataType::Union(_, _) | DataType::RunEndEncoded(_, _))
+}

@@ -1,0 +1,12 @@
+//! The SQL front: from text to DataFusion's logical plan.
+//!
+//! Spark's SQL is parsed with a dialect of its own; what DataFusion's planner does not know (LATERAL VIEW,
+//! generators in SELECT, `window(...)` as a grouping key) is rewritten in the syntax tree into relations that
+//! [`generator`] plans.
+
+pub(crate) mod dialect;
+pub(crate) mod generator;
+pub(crate) mod names;
+pub(crate) mod parse;
+pub(crate) mod rewrite;
+pub(crate) mod views;

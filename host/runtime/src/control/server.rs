@@ -1,0 +1,223 @@
+//! The side of the running query.
+
+use super::protocol::{Accepted, Answer, Request, RunningQuery, Taken, read_line, write_line};
+use super::{LINE_TIME, REQUEST_BYTES, RunDir, failed};
+use crate::query_file::read_component;
+use crate::{RuntimeError, StreamingQuery, Swapped};
+use millstream_common::{Digest, Hint, describe_chain};
+use std::io::{BufReader, ErrorKind};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Clients that are served at the same time.
+const CLIENTS: usize = 16;
+/// How often the server looks for clients and for the end of the query.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long the end of the server waits for answers that are being written.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
+
+/// Listens for as long as a query runs. Dropping it closes the socket.
+#[derive(Debug)]
+pub struct ControlServer {
+    socket: PathBuf,
+    closing: Arc<AtomicBool>,
+    clients: Arc<AtomicUsize>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ControlServer {
+    /// Listens on the query's socket. The socket of a process that died is replaced. `file` is the query file, by which
+    /// clients may look for the query.
+    ///
+    /// # Errors
+    /// When the folder is not safe, or another process listens there.
+    pub fn start(query: Arc<StreamingQuery>, dir: &RunDir, file: Option<&Path>) -> Result<Self, RuntimeError> {
+        dir.ensure()?;
+        let socket = dir.socket(query.id())?;
+        let listener = bind(&socket)?;
+        let unusable = |error| failed(format!("cannot listen on `{}`: {error}", socket.display()), None);
+        listener.set_nonblocking(true).map_err(unusable)?;
+        let (closing, clients) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let serving = Serving {
+            query,
+            file: file.map(Path::to_owned),
+            closing: Arc::clone(&closing),
+            clients: Arc::clone(&clients),
+        };
+        let thread = std::thread::Builder::new()
+            .name("control".into())
+            .spawn(move || serving.accept(&listener))
+            .map_err(unusable)?;
+        Ok(Self { socket, closing, clients, thread: Some(thread) })
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+}
+
+impl Drop for ControlServer {
+    fn drop(&mut self) {
+        self.closing.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the control thread panicked");
+        }
+        let deadline = Instant::now() + LAST_ANSWERS;
+        while self.clients.load(Ordering::SeqCst) > 0 && Instant::now() < deadline {
+            std::thread::sleep(LOOK);
+        }
+        if let Err(error) = std::fs::remove_file(&self.socket)
+            && error.kind() != ErrorKind::NotFound
+        {
+            tracing::warn!("cannot remove the control socket `{}`: {error}", self.socket.display());
+        }
+    }
+}
+
+fn bind(socket: &Path) -> Result<UnixListener, RuntimeError> {
+    let fail = |error: std::io::Error| failed(format!("cannot listen on `{}`: {error}", socket.display()), None);
+    match UnixListener::bind(socket) {
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {}
+        bound => return bound.map_err(fail),
+    }
+    if UnixStream::connect(socket).is_ok() {
+        let reason = format!("another process listens on `{}`", socket.display());
+        return Err(failed(reason, Some("stop that process first")));
+    }
+    std::fs::remove_file(socket).map_err(fail)?;
+    UnixListener::bind(socket).map_err(fail)
+}
+
+struct Serving {
+    query: Arc<StreamingQuery>,
+    file: Option<PathBuf>,
+    closing: Arc<AtomicBool>,
+    clients: Arc<AtomicUsize>,
+}
+
+impl Serving {
+    fn is_over(&self) -> bool {
+        self.closing.load(Ordering::SeqCst) || !self.query.is_active()
+    }
+
+    fn accept(self, listener: &UnixListener) {
+        let serving = Arc::new(self);
+        while !serving.is_over() {
+            match listener.accept() {
+                Ok((stream, _)) => Self::admit(&serving, stream),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(LOOK),
+                Err(error) => {
+                    tracing::warn!("cannot take a control connection: {error}");
+                    std::thread::sleep(LOOK);
+                }
+            }
+        }
+    }
+
+    /// Serves a client on a thread of its own, so that one that waits for a swap keeps nobody out.
+    fn admit(serving: &Arc<Self>, stream: UnixStream) {
+        if serving.clients.fetch_add(1, Ordering::SeqCst) >= CLIENTS {
+            serving.clients.fetch_sub(1, Ordering::SeqCst);
+            tracing::warn!("a control connection was closed: {CLIENTS} are open");
+            return;
+        }
+        let served = Arc::clone(serving);
+        let spawned = std::thread::Builder::new().name("control-client".into()).spawn(move || {
+            if let Err(error) = served.serve(&stream) {
+                tracing::debug!("a control connection failed: {}", describe_chain(&error));
+            }
+            served.clients.fetch_sub(1, Ordering::SeqCst);
+        });
+        if let Err(error) = spawned {
+            serving.clients.fetch_sub(1, Ordering::SeqCst);
+            tracing::warn!("no thread for a control connection: {error}");
+        }
+    }
+
+    fn serve(&self, stream: &UnixStream) -> Result<(), RuntimeError> {
+        let unusable = |error| failed(format!("cannot use a connection: {error}"), None);
+        stream.set_nonblocking(false).map_err(unusable)?;
+        stream.set_read_timeout(Some(LINE_TIME)).map_err(unusable)?;
+        stream.set_write_timeout(Some(LINE_TIME)).map_err(unusable)?;
+        let mut reader = BufReader::new(stream);
+        let mut writer = stream;
+        let request = match read_line::<Request>(&mut reader, REQUEST_BYTES) {
+            Ok(Some(request)) => request,
+            Ok(None) => return Ok(()),
+            Err(error) => return write_line(&mut writer, &Answer::Refused { reason: error.to_string(), hint: None }),
+        };
+        match request {
+            Request::Status {} => write_line(&mut writer, &Answer::Status(Box::new(self.status()))),
+            Request::Stop {} => {
+                tracing::info!("stopping: a client asked for it");
+                self.query.ask_to_stop();
+                write_line(&mut writer, &Answer::Stopping {})
+            }
+            Request::Swap { plugin, component } => self.swap(&mut writer, &plugin, &component),
+        }
+    }
+
+    fn status(&self) -> RunningQuery {
+        let status = self.query.status();
+        RunningQuery {
+            id: self.query.id(),
+            run: self.query.run_id(),
+            name: self.query.name().map(str::to_owned),
+            file: self.file.clone(),
+            pid: std::process::id(),
+            message: status.message,
+            is_data_available: status.is_data_available,
+            is_trigger_active: status.is_trigger_active,
+            last_progress: self.query.last_progress(),
+        }
+    }
+
+    fn swap(&self, writer: &mut &UnixStream, plugin: &str, component: &Path) -> Result<(), RuntimeError> {
+        match self.queue(plugin, component) {
+            Ok((digest, answer)) => {
+                write_line(writer, &Answer::Accepted(Accepted { digest }))?;
+                write_line(writer, &self.outcome(&answer))
+            }
+            Err(refused) => write_line(writer, &refused),
+        }
+    }
+
+    /// Checks a component and lets it wait for the next border.
+    fn queue(&self, plugin: &str, component: &Path) -> Result<(Digest, Receiver<Result<Swapped, String>>), Answer> {
+        let refused = |error: &(dyn Hint + 'static), text: String| Answer::Refused { reason: text, hint: error.hint() };
+        if !component.is_absolute() {
+            let reason = format!("the path `{}` is not absolute", component.display());
+            return Err(Answer::Refused { reason, hint: None });
+        }
+        let bytes = read_component(component).map_err(|error| refused(&error, describe_chain(&error)))?;
+        let digest = Digest::of(&bytes);
+        let answer = self.query.swap(plugin, bytes).map_err(|error| refused(&error, describe_chain(&error)))?;
+        Ok((digest, answer))
+    }
+
+    /// Waits for the border.
+    fn outcome(&self, answer: &Receiver<Result<Swapped, String>>) -> Answer {
+        loop {
+            let is_over = self.is_over();
+            match answer.recv_timeout(LOOK) {
+                Ok(Ok(swapped)) => {
+                    return Answer::Taken(Taken { batch: swapped.batch.0, from: swapped.from, to: swapped.to });
+                }
+                Ok(Err(reason)) => return Answer::Refused { reason, hint: None },
+                Err(RecvTimeoutError::Timeout) if !is_over => {}
+                Err(_) => {
+                    let hint = "swap again when it runs, or name the new component in the query file".to_owned();
+                    return Answer::Refused { reason: "the query has stopped".into(), hint: Some(hint) };
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What can go wrong with a query as a whole.
+
+use crate::settings::SettingError;
+use millstream_checkpoint::CheckpointError;
+use millstream_common::{BatchId, DurableError, Fault, Hint};
+use millstream_operators::OperatorError;
+use millstream_plan::PlanError;
+use millstream_sink::SinkError;
+use millstream_source::SourceError;
+use millstream_state::StateError;
+use millstream_wasm::WasmError;
+
+/// A query could not be started, or stopped with a failure.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RuntimeError {
+    /// The SQL, or what may not stream.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A source.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The sink.
+    #[error(transparent)]
+    Sink(#[from] SinkError),
+    /// The checkpoint.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// A plugin outside of a batch.
+    #[error(transparent)]
+    Plugin(#[from] WasmError),
+    /// A setting.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// State outside of a batch.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// An operator, in a batch.
+    #[error("batch {batch} failed")]
+    Batch {
+        /// The batch.
+        batch: BatchId,
+        /// What failed.
+        #[source]
+        source: Box<OperatorError>,
+    },
+    /// A file beside the logs could not be written.
+    #[error("cannot keep {what} in the checkpoint")]
+    Keep {
+        /// What was to be kept.
+        what: String,
+        /// What failed.
+        #[source]
+        source: DurableError,
+    },
+    /// The query is not the one that the checkpoint belongs to.
+    #[error("the query does not fit its checkpoint: {reason}")]
+    ForeignQuery {
+        /// What differs: source, operator, schema.
+        reason: String,
+        /// The way out.
+        hint: String,
+    },
+    /// Something is missing or contradicts itself in what the user asked for.
+    #[error("{reason}")]
+    Invalid {
+        /// What.
+        reason: String,
+        /// The way out.
+        hint: Option<String>,
+    },
+    /// The query's thread could not be made, or died.
+    #[error("the query's thread failed: {reason}")]
+    Thread {
+        /// What is known.
+        reason: String,
+    },
+    /// A running query could not be reached.
+    #[error("{reason}")]
+    Control {
+        /// What was tried and what happened.
+        reason: String,
+        /// The way out.
+        hint: Option<String>,
+    },
+}
+
+impl Hint for RuntimeError {
+    fn fault(&self) -> Fault {
+        match self {
+            Self::Plan(error) => error.fault(),
+            Self::Source(error) => error.fault(),
+            Self::Sink(error) => error.fault(),
+            Self::Checkpoint(error) => error.fault(),
+            Self::Plugin(error) => error.fault(),
+            Self::State(error) => error.fault(),
+            Self::Batch { source, .. } => source.fault(),
+            Self::Setting(_) | Self::ForeignQuery { .. } | Self::Invalid { .. } => Fault::Query,
+            Self::Keep { .. } | Self::Control { .. } => Fault::Outside,
+            Self::Thread { .. } => Fault::Bug,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Plan(error) => error.hint(),
+            Self::Source(error) => error.hint(),
+            Self::Sink(error) => error.hint(),
+            Self::Checkpoint(error) => error.hint(),
+            Self::Plugin(error) => error.hint(),
+            Self::State(error) => error.hint(),
+            Self::Batch { source, .. } => source.hint(),
+            Self::ForeignQuery { hint, .. } => Some(hint.clone()),
+            Self::Invalid { hint, .. } | Self::Control { hint, .. } => hint.clone(),
+            Self::Setting(_) | Self::Keep { .. } | Self::Thread { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! A checkpoint as people want to see it.
+
+use crate::query::progress::iso_ms;
+use crate::{QuerySpec, RuntimeError, Session};
+use millstream_checkpoint::{
+    Checkpoint, CheckpointError, CommitEntry, LeaseRecord, OffsetEntry, OffsetRange, ResumePoint,
+};
+use millstream_common::BatchId;
+use millstream_state::StateManifest;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A checkpoint.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CheckpointSummary {
+    /// Where it is.
+    pub place: String,
+    /// The query's identity.
+    pub query: String,
+    /// What the query was called when it was made.
+    pub name: Option<String>,
+    /// When it was made.
+    pub created: String,
+    /// The layout of the folder.
+    pub format_version: u32,
+    /// Who runs on it.
+    pub lease: Option<LeaseSummary>,
+    /// The first and last batch that are defined.
+    pub defined: Option<(u64, u64)>,
+    /// The first and last batch that are done and can be returned to.
+    pub done: Option<(u64, u64)>,
+    /// What a restart would do.
+    pub next: String,
+    /// The last batch.
+    pub last: Option<BatchSummary>,
+    /// The state after the last batch that is done.
+    pub state: Vec<StateSummary>,
+}
+
+/// The lease of a checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeaseSummary {
+    /// Run, process and machine.
+    pub holder: String,
+    /// Whether it was given back.
+    pub released: bool,
+    /// Until when it lasts unless it is renewed.
+    pub expires: String,
+}
+
+/// The definition of one batch.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BatchSummary {
+    /// The batch.
+    pub batch: u64,
+    /// Its time.
+    pub time: String,
+    /// The watermark that it evicts with.
+    pub watermark: Option<String>,
+    /// What it reads.
+    pub sources: BTreeMap<String, OffsetRange>,
+    /// Its code.
+    pub plugins: BTreeMap<String, PluginSummary>,
+    /// The settings that are frozen with the state.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// The code of one plugin in one batch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PluginSummary {
+    /// The component that it ran.
+    pub digest: String,
+    /// The component that the query file named: another one after a swap.
+    pub declared: String,
+    /// The world that it speaks.
+    pub wit: String,
+}
+
+/// The state of one operator.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StateSummary {
+    /// The operator.
+    pub uid: String,
+    /// Partitions.
+    pub partitions: usize,
+    /// The version: batch N makes version N+1.
+    pub version: u64,
+    /// Files of that version, over all partitions.
+    pub files: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Key and value in words.
+    pub schema: Option<String>,
+}
+
+/// Reads a checkpoint.
+///
+/// # Errors
+/// When there is none, or its newest entries cannot be read.
+pub fn checkpoint(
+    session: &Session,
+    place: &str,
+    options: &[(String, String)],
+) -> Result<CheckpointSummary, RuntimeError> {
+    let checkpoint = Checkpoint::open(session.open_checkpoint(place, options)?)?;
+    let lease = LeaseRecord::read(&**checkpoint.files())?;
+    let (offsets, commits) = (checkpoint.offset_log().batches()?, checkpoint.commit_log().batches()?);
+    let point = checkpoint.resume()?;
+    let (last, commit) = newest(&point);
+    let metadata = checkpoint.metadata();
+    Ok(CheckpointSummary {
+        place: checkpoint.location(),
+        query: metadata.query.to_string(),
+        name: metadata.name.clone(),
+        created: iso_ms(metadata.created_ms),
+        format_version: metadata.format_version,
+        lease: lease.map(|lease| LeaseSummary {
+            holder: lease.holder.to_string(),
+            released: lease.released,
+            expires: iso_ms(lease.expires_ms),
+        }),
+        defined: ends(&offsets),
+        done: ends(&commits),
+        next: next(&point),
+        last: last.map(batch),
+        state: commit.map_or_else(|| Ok(Vec::new()), |commit| state(commit, last))?,
+    })
+}
+
+fn next(point: &ResumePoint) -> String {
+    match point {
+        ResumePoint::Fresh => "batch 0 is the first".into(),
+        ResumePoint::Rerun { entry, .. } => format!("batch {} is defined and not done: it runs again", entry.batch),
+        ResumePoint::Next { last, .. } => format!("batch {} is next", last.batch.next()),
+    }
+}
+
+fn newest(point: &ResumePoint) -> (Option<&OffsetEntry>, Option<&CommitEntry>) {
+    match point {
+        ResumePoint::Fresh => (None, None),
+        ResumePoint::Rerun { entry, base, .. } => (Some(entry), base.as_ref()),
+        ResumePoint::Next { last, commit } => (Some(last), Some(commit)),
+    }
+}
+
+fn ends(batches: &[BatchId]) -> Option<(u64, u64)> {
+    Some((batches.first()?.0, batches.last()?.0))
+}
+
+fn batch(entry: &OffsetEntry) -> BatchSummary {
+    let plugins = entry.plugins.iter().map(|(name, pin)| {
+        let plugin =
+            PluginSummary { digest: pin.digest.to_string(), declared: pin.declared.to_string(), wit: pin.wit.clone() };
+        (name.clone(), plugin)
+    });
+    BatchSummary {
+        batch: entry.batch.0,
+        time: iso_ms(entry.batch_time_ms),
+        watermark: entry.watermark_ms.map(iso_ms),
+        sources: entry.sources.clone(),
+        plugins: plugins.collect(),
+        settings: entry.settings.clone(),
+    }
+}
+
+fn state(commit: &CommitEntry, last: Option<&OffsetEntry>) -> Result<Vec<StateSummary>, RuntimeError> {
+    let mut all = Vec::new();
+    for (uid, values) in &commit.state {
+        let manifests = manifests(commit.batch, uid, values)?;
+        let files = manifests.iter().flat_map(|manifest| &manifest.files);
+        all.push(StateSummary {
+            uid: uid.clone(),
+            partitions: manifests.len(),
+            version: manifests.iter().map(|manifest| manifest.version).max().unwrap_or(0),
+            files: files.clone().count(),
+            bytes: files.map(|file| file.bytes).sum(),
+            schema: last.and_then(|entry| entry.state_schemas.get(uid)).map(|pin| pin.schema_text.clone()),
+        });
+    }
+    Ok(all)
+}
+
+/// The files of one operator, partition by partition.
+pub(super) fn manifests(
+    batch: BatchId,
+    uid: &str,
+    values: &[serde_json::Value],
+) -> Result<Vec<StateManifest>, RuntimeError> {
+    let parsed = values.iter().map(|value| serde_json::from_value(value.clone())).collect::<Result<_, _>>();
+    parsed.map_err(|error| RuntimeError::ForeignQuery {
+        reason: format!("commit entry {batch} names unreadable state of `{uid}`: {error}"),
+        hint: "use the release that wrote the checkpoint".into(),
+    })
+}
+
+/// What a start of the query would do with its checkpoint, in words.
+///
+/// # Errors
+/// When the logs cannot be read, contradict each other.
+pub fn resumes(session: &Session, place: &str, spec: &QuerySpec) -> Result<String, RuntimeError> {
+    let files = session.open_checkpoint(place, &spec.checkpoint_options)?;
+    let checkpoint = match Checkpoint::open(files) {
+        Err(CheckpointError::Absent { .. }) => return Ok("new, batch 0 is the first".into()),
+        checkpoint => checkpoint?,
+    };
+    Ok(next(&checkpoint.resume()?))
+}

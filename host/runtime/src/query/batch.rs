@@ -1,0 +1,348 @@
+//! One batch, in the order of its effects. This order is the protocol:
+//!
+//! 1. the offset log gets the entry: batch N is defined;
+//! 2. the sources may forget what came before N;
+//! 3. the operators run over the rows of N, state in memory goes from version N to N+1;
+//! 4. the changes of state become durable files that nobody names yet;
+//! 5. the sink takes the rows: the same N twice counts once;
+//! 6. the watermark advances from what N showed;
+//! 7. the commit log gets the entry that names the state's files: batch N is done.
+//!
+//! A crash between any two of them leaves a checkpoint from which the same batch is run again, or the next one.
+
+use super::progress::{PluginProgress, Progress, SinkProgress, SourceProgress, StateOperatorProgress, iso_ms, rate};
+use super::run::QueryRun;
+use crate::RuntimeError;
+use arrow::array::RecordBatch;
+use bytes::Bytes;
+use millstream_checkpoint::{CommitEntry, OffsetEntry};
+use millstream_common::{BatchId, Digest, OperatorUid, Watermark, Watermarks};
+use millstream_operators::{BatchContext, EventTimeSeen};
+use millstream_sink::{SinkBatch, SinkReport};
+use millstream_source::Offset;
+use millstream_state::StateManifest;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+/// A batch about to run.
+pub(super) struct Definition {
+    pub(super) entry: OffsetEntry,
+    /// Whether the offset log has the entry already.
+    pub(super) is_logged: bool,
+    /// Milliseconds spent on asking the sources.
+    pub(super) latest_ms: u64,
+    /// When the trigger fired.
+    pub(super) trigger_ms: i64,
+}
+
+/// Runs a batch to its commit. After an error the state is as before and the batch stays unfinished if it was logged.
+pub(super) fn execute(run: &mut QueryRun, definition: Definition) -> Result<Progress, RuntimeError> {
+    let outcome = steps(run, &definition);
+    if outcome.is_err() {
+        run.pipeline.abort();
+    }
+    outcome
+}
+
+fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, RuntimeError> {
+    let entry = &definition.entry;
+    let mut timer = Timer::new(run, definition);
+
+    run.lease.renew(run.clock.now_ms())?;
+    if !definition.is_logged {
+        run.checkpoint.offset_log().add(entry)?;
+        run.unfinished = Some(entry.clone());
+        for swap in run.unlogged.drain(..) {
+            swap.logged(entry.batch);
+        }
+        release_before(run, entry)?;
+    }
+    timer.step(run, "walCommit");
+
+    let (mut inputs, rows_per_source) = read(run, entry)?;
+    timer.step(run, "getBatch");
+
+    run.batch_time.set_ms(entry.batch_time_ms);
+    let context = context(run, entry);
+    let rows = run
+        .pipeline
+        .run(&mut inputs, &context)
+        .map_err(|source| RuntimeError::Batch { batch: entry.batch, source: Box::new(source) })?;
+    let manifests = prepare_state(run)?;
+    keep_dead_letters(run, entry)?;
+    let report =
+        run.sink.add_batch(&SinkBatch { id: entry.batch, schema: &run.schema, rows: &rows, mode: run.mode })?;
+    timer.step(run, "addBatch");
+
+    let seen = run.pipeline.take_event_times();
+    let next_watermark = advance_watermark(run, &seen);
+    run.lease.renew(run.clock.now_ms())?;
+    run.checkpoint.commit_log().add(&commit_entry(entry.batch, next_watermark, &manifests)?)?;
+    done(run, entry, manifests)?;
+    timer.step(run, "commitOffsets");
+    Ok(progress(run, definition, timer, &rows_per_source, &seen, &report))
+}
+
+/// Everything before the batch is committed: the sources may forget it.
+fn release_before(run: &mut QueryRun, entry: &OffsetEntry) -> Result<(), RuntimeError> {
+    for running in &mut run.sources {
+        let start = entry.sources.get(&running.name).and_then(|range| range.start.clone());
+        if let Some(start) = start {
+            running.source.release(&Offset(start))?;
+        }
+    }
+    Ok(())
+}
+
+/// The rows of the batch, per slot, and how many there were per source.
+fn read(
+    run: &mut QueryRun,
+    entry: &OffsetEntry,
+) -> Result<(Vec<Vec<RecordBatch>>, BTreeMap<String, u64>), RuntimeError> {
+    let mut inputs = Vec::with_capacity(run.slots.len());
+    let mut counts = BTreeMap::new();
+    for slot in &run.slots {
+        let mut batches = Vec::new();
+        let range = entry.sources.get(&slot.stream);
+        let source = run.sources.iter_mut().find(|running| running.name == slot.stream);
+        if let (Some(running), Some(range)) = (source, range)
+            && let Some(end) = range.end.clone()
+            && range.start != range.end
+        {
+            let start = range.start.clone().map(Offset);
+            let partitions = running.source.read(start.as_ref(), &Offset(end), &slot.projection)?;
+            batches.extend(partitions.into_iter().flatten());
+        }
+        *counts.entry(slot.stream.clone()).or_insert(0) += batches.iter().map(|b| b.num_rows() as u64).sum::<u64>();
+        inputs.push(batches);
+    }
+    Ok((inputs, counts))
+}
+
+fn context(run: &QueryRun, entry: &OffsetEntry) -> BatchContext {
+    let watermarks = entry.watermark_ms.map(|ms| Watermarks { late: run.late, eviction: Watermark(ms) });
+    BatchContext { batch: entry.batch, batch_time_ms: entry.batch_time_ms, watermarks }
+}
+
+fn prepare_state(run: &mut QueryRun) -> Result<BTreeMap<OperatorUid, Vec<StateManifest>>, RuntimeError> {
+    let mut manifests = BTreeMap::new();
+    run.pipeline.for_each_stateful(|operator| {
+        let prepared = operator.prepare()?;
+        manifests.insert(operator.uid().clone(), prepared);
+        Ok::<(), RuntimeError>(())
+    })?;
+    Ok(manifests)
+}
+
+/// Rows that a plugin could not take, with what is needed to find and replay them. Written over when the batch is run
+/// again: the rows are the same.
+fn keep_dead_letters(run: &mut QueryRun, entry: &OffsetEntry) -> Result<(), RuntimeError> {
+    let mut lines = String::new();
+    for plugin in &run.plugins {
+        for letter in plugin.slot.take_dead_letters() {
+            let line = serde_json::json!({
+                "batchId": entry.batch.0,
+                "plugin": plugin.slot.name(),
+                "digest": letter.digest.to_string(),
+                "function": letter.function,
+                "message": letter.message,
+                "arguments": letter.arguments,
+                "sources": entry.sources,
+            });
+            lines.push_str(&line.to_string());
+            lines.push('\n');
+        }
+    }
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let path = format!("dead-letters/{}.jsonl", entry.batch);
+    let kept = run.checkpoint.files().put_over(&path, Bytes::from(lines));
+    kept.map_err(|source| RuntimeError::Keep { what: "dead letters".into(), source })
+}
+
+fn advance_watermark(run: &mut QueryRun, seen: &[EventTimeSeen]) -> Option<i64> {
+    if !run.has_watermark {
+        return None;
+    }
+    for node in seen {
+        if let Some((_, max, _)) = node.range_us {
+            run.tracker.observe(&node.node, max, node.delay_us);
+        }
+    }
+    Some(run.tracker.advance().0)
+}
+
+fn commit_entry(
+    batch: BatchId,
+    next_watermark_ms: Option<i64>,
+    manifests: &BTreeMap<OperatorUid, Vec<StateManifest>>,
+) -> Result<CommitEntry, RuntimeError> {
+    let mut state = BTreeMap::new();
+    for (uid, partitions) in manifests {
+        let values: Result<Vec<_>, _> = partitions.iter().map(serde_json::to_value).collect();
+        let values = values.map_err(|error| RuntimeError::Invalid {
+            reason: format!("the state files of `{uid}` cannot be named in the commit log: {error}"),
+            hint: None,
+        })?;
+        state.insert(uid.as_str().to_owned(), values);
+    }
+    Ok(CommitEntry { batch, next_watermark_ms, state })
+}
+
+/// The batch is in the commit log: memory follows.
+fn done(
+    run: &mut QueryRun,
+    entry: &OffsetEntry,
+    manifests: BTreeMap<OperatorUid, Vec<StateManifest>>,
+) -> Result<(), RuntimeError> {
+    run.pipeline.for_each_stateful(|operator| {
+        operator.commit();
+        Ok::<(), RuntimeError>(())
+    })?;
+    for running in &mut run.sources {
+        if let Some(range) = entry.sources.get(&running.name) {
+            running.at = range.end.clone().map(Offset);
+        }
+    }
+    run.unfinished = None;
+    run.next = entry.batch.next();
+    run.last_batch_time_ms = entry.batch_time_ms;
+    if let Some(ms) = entry.watermark_ms {
+        run.late = Watermark(ms);
+    }
+    run.retained.push_back((entry.batch, manifests));
+    purge(run, entry.batch)
+}
+
+/// Forgets batches beyond the retention, ten at a time: entries first, then the files that only they named.
+fn purge(run: &mut QueryRun, batch: BatchId) -> Result<(), RuntimeError> {
+    const PURGE_EVERY: u64 = 10;
+    if batch.0 < run.settings.batches_retained || !batch.0.is_multiple_of(PURGE_EVERY) {
+        return Ok(());
+    }
+    let in_use: Vec<Digest> = run.plugins.iter().map(|plugin| plugin.slot.digest()).collect();
+    let purged = run.checkpoint.purge(batch, &in_use)?;
+    while run.retained.front().is_some_and(|(id, _)| *id < purged.oldest) {
+        run.retained.pop_front();
+    }
+    let retained = &run.retained;
+    run.pipeline.for_each_stateful(|operator| {
+        let mut per_partition = vec![Vec::new(); operator.partitions() as usize];
+        for (_, manifests) in retained {
+            for (partition, manifest) in manifests.get(operator.uid()).into_iter().flatten().enumerate() {
+                per_partition[partition].push(manifest.clone());
+            }
+        }
+        operator.retain(&per_partition)
+    })?;
+    Ok(())
+}
+
+/// Measures the steps of a batch.
+struct Timer {
+    began_ms: i64,
+    mark_ms: i64,
+    durations: BTreeMap<String, u64>,
+}
+
+impl Timer {
+    fn new(run: &QueryRun, definition: &Definition) -> Self {
+        let durations = BTreeMap::from([("latestOffset".to_owned(), definition.latest_ms)]);
+        Self { began_ms: definition.trigger_ms, mark_ms: run.clock.now_ms(), durations }
+    }
+
+    fn step(&mut self, run: &QueryRun, name: &str) {
+        let now = run.clock.now_ms();
+        self.durations.insert(name.to_owned(), (now - self.mark_ms).max(0) as u64);
+        self.mark_ms = now;
+    }
+}
+
+fn progress(
+    run: &mut QueryRun,
+    definition: &Definition,
+    mut timer: Timer,
+    rows: &BTreeMap<String, u64>,
+    seen: &[EventTimeSeen],
+    report: &SinkReport,
+) -> Progress {
+    let entry = &definition.entry;
+    let duration = (run.clock.now_ms() - timer.began_ms).max(0) as u64;
+    timer.durations.insert("triggerExecution".to_owned(), duration);
+    let since_last = run.last_trigger_ms.map_or(0, |last| (definition.trigger_ms - last).max(0) as u64);
+    let total: u64 = rows.values().sum();
+    let mut state_operators = Vec::new();
+    let visited: Result<(), Infallible> = run.pipeline.for_each_stateful(|operator| {
+        let partitions = operator.partitions();
+        state_operators.push(StateOperatorProgress::new(operator.uid().as_str(), partitions, &operator.metrics()));
+        Ok(())
+    });
+    match visited {
+        Ok(()) => {}
+        Err(never) => match never {},
+    }
+    let sources = run.sources.iter_mut().map(|running| {
+        let range = entry.sources.get(&running.name).cloned().unwrap_or_default();
+        let rows = rows.get(&running.name).copied().unwrap_or(0);
+        SourceProgress {
+            name: running.name.clone(),
+            description: running.source.description(),
+            latest_offset: running.source.newest_offset().map(|offset| offset.0).or_else(|| range.end.clone()),
+            start_offset: range.start,
+            end_offset: range.end,
+            num_input_rows: rows,
+            input_rows_per_second: rate(rows, since_last),
+            processed_rows_per_second: rate(rows, duration),
+        }
+    });
+    Progress {
+        id: run.id,
+        run_id: run.run_id,
+        name: run.name.clone(),
+        timestamp: iso_ms(definition.trigger_ms),
+        batch_id: entry.batch.0,
+        batch_duration: duration,
+        num_input_rows: total,
+        input_rows_per_second: rate(total, since_last),
+        processed_rows_per_second: rate(total, duration),
+        duration_ms: timer.durations,
+        event_time: event_time(entry, seen),
+        state_operators,
+        sources: sources.collect(),
+        sink: SinkProgress { description: run.sink.description(), num_output_rows: report.rows as i64 },
+        plugins: run.plugins.iter().map(plugin_progress).collect(),
+    }
+}
+
+fn plugin_progress(plugin: &super::open::RunningPlugin) -> PluginProgress {
+    let metrics = plugin.slot.take_metrics();
+    PluginProgress {
+        name: plugin.slot.name().to_owned(),
+        digest: plugin.slot.digest().to_string(),
+        calls: metrics.calls,
+        rows: metrics.rows,
+        faults: metrics.faults,
+        time_us: metrics.time_us,
+        swap_refused: plugin.swap_refused.clone(),
+    }
+}
+
+fn event_time(entry: &OffsetEntry, seen: &[EventTimeSeen]) -> BTreeMap<String, String> {
+    let mut map = BTreeMap::new();
+    let Some(watermark) = entry.watermark_ms else { return map };
+    map.insert("watermark".to_owned(), iso_ms(watermark));
+    let ranges: Vec<_> = seen.iter().filter_map(|node| node.range_us.map(|range| (node.rows, range))).collect();
+    let count: u64 = ranges.iter().map(|(rows, _)| rows).sum();
+    if count > 0 {
+        let to_ms = |us: i64| iso_ms(us.div_euclid(1000));
+        let min = ranges.iter().map(|(_, (min, _, _))| *min).min().unwrap_or(0);
+        let max = ranges.iter().map(|(_, (_, max, _))| *max).max().unwrap_or(0);
+        let sum: i128 = ranges.iter().map(|(_, (_, _, sum))| *sum).sum();
+        let average = i64::try_from(sum / i128::from(count)).unwrap_or(0);
+        map.insert("min".to_owned(), to_ms(min));
+        map.insert("max".to_owned(), to_ms(max));
+        map.insert("avg".to_owned(), to_ms(average));
+    }
+    map
+}

@@ -1,0 +1,337 @@
+//! A query on a thread of its own, and the handle to it (Spark's `StreamingQuery`).
+
+use super::progress::Progress;
+use super::run::QueryRun;
+use super::swap::{SwapQueue, SwapRequest, Swapped};
+use crate::{QuerySpec, RuntimeError, Session};
+use millstream_common::{Fault, Hint, QueryId, RunId, StopSignal, Trigger};
+use millstream_wasm::PluginHost;
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How often a batch is tried again when something outside is not available.
+const OUTSIDE_RETRIES: u32 = 3;
+/// How long the first retry waits; each further one twice as long.
+const OUTSIDE_BACKOFF: Duration = Duration::from_millis(200);
+/// The longest wait without a look at the stop signal.
+const NAP: Duration = Duration::from_millis(20);
+
+/// What a query does right now (Spark's `StreamingQueryStatus`).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct QueryStatus {
+    /// For people.
+    pub message: String,
+    /// Whether the last look found new rows.
+    pub is_data_available: bool,
+    /// Whether a batch is running.
+    pub is_trigger_active: bool,
+}
+
+#[derive(Default)]
+struct Shown {
+    status: QueryStatus,
+    recent: VecDeque<Progress>,
+    error: Option<Arc<RuntimeError>>,
+    is_over: bool,
+    /// Looks for something to do that have begun, and the number of the last one that found nothing.
+    looks_begun: u64,
+    looks_idle: u64,
+    explain: String,
+}
+
+struct Shared {
+    shown: Mutex<Shown>,
+    changed: Condvar,
+    stop: StopSignal,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn update(&self, change: impl FnOnce(&mut Shown)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+}
+
+/// Called with the progress of every batch, on the query's thread.
+pub type ProgressListener = Box<dyn FnMut(&Progress) + Send>;
+
+/// A running query.
+///
+/// Dropping the handle does not stop the query; [`stop`](Self::stop) does.
+pub struct StreamingQuery {
+    id: QueryId,
+    run_id: RunId,
+    name: Option<String>,
+    shared: Arc<Shared>,
+    swaps: SwapQueue,
+    host: Arc<PluginHost>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl StreamingQuery {
+    /// Opens the query, so that everything that can be refused is refused here, and starts its thread.
+    ///
+    /// # Errors
+    /// As [`QueryRun::open`], and when there is no thread to be had.
+    pub fn start(
+        session: &Session,
+        spec: QuerySpec,
+        mut listener: Option<ProgressListener>,
+    ) -> Result<Self, RuntimeError> {
+        let stop = StopSignal::new();
+        let mut run = QueryRun::open(session, spec, stop.clone())?;
+        let shown = Shown { explain: run.explain(), ..Shown::default() };
+        let shared = Arc::new(Shared { shown: Mutex::new(shown), changed: Condvar::new(), stop });
+        let query = Self {
+            id: run.id,
+            run_id: run.run_id,
+            name: run.name.clone(),
+            shared: Arc::clone(&shared),
+            swaps: run.swaps.clone(),
+            host: Arc::clone(&run.host),
+            thread: Mutex::new(None),
+        };
+        let name = format!("query-{}", run.name.as_deref().unwrap_or("unnamed"));
+        let body = move || {
+            let mut run = run;
+            let outcome = drive(&mut run, &shared, &mut listener);
+            match outcome {
+                Ok(()) => run.close(),
+                Err(error) => {
+                    run.swaps.close("the query has failed");
+                    shared.update(|shown| shown.error = Some(Arc::new(error)));
+                    drop(run);
+                }
+            }
+            shared.update(|shown| {
+                shown.is_over = true;
+                shown.status = QueryStatus { message: "stopped".into(), ..QueryStatus::default() };
+            });
+        };
+        let thread = std::thread::Builder::new()
+            .name(name)
+            .spawn(body)
+            .map_err(|error| RuntimeError::Thread { reason: error.to_string() })?;
+        *query.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(query)
+    }
+
+    /// The query's identity: lives as long as its checkpoint.
+    pub fn id(&self) -> QueryId {
+        self.id
+    }
+
+    /// The identity of this run.
+    pub fn run_id(&self) -> RunId {
+        self.run_id
+    }
+
+    /// The name, if it has one.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Whether it still runs.
+    pub fn is_active(&self) -> bool {
+        !self.shared.lock().is_over
+    }
+
+    /// What it does right now.
+    pub fn status(&self) -> QueryStatus {
+        self.shared.lock().status.clone()
+    }
+
+    /// The progress of the last batch.
+    pub fn last_progress(&self) -> Option<Progress> {
+        self.shared.lock().recent.back().cloned()
+    }
+
+    /// The progress of the last batches, oldest first.
+    pub fn recent_progress(&self) -> Vec<Progress> {
+        self.shared.lock().recent.iter().cloned().collect()
+    }
+
+    /// Why it failed, if it did.
+    pub fn exception(&self) -> Option<Arc<RuntimeError>> {
+        self.shared.lock().error.clone()
+    }
+
+    /// Its plan, operators, state and plugins.
+    pub fn explain(&self) -> String {
+        self.shared.lock().explain.clone()
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// Why it failed.
+    pub fn await_termination(&self) -> Result<(), Arc<RuntimeError>> {
+        self.wait(None, |shown| shown.is_over);
+        self.exception().map_or(Ok(()), Err)
+    }
+
+    /// Waits for its end, at most that long; answers whether it has ended.
+    ///
+    /// # Errors
+    /// Why it failed.
+    pub fn await_termination_for(&self, timeout: Duration) -> Result<bool, Arc<RuntimeError>> {
+        let is_over = self.wait(Some(timeout), |shown| shown.is_over);
+        match self.exception() {
+            Some(error) if is_over => Err(error),
+            _ => Ok(is_over),
+        }
+    }
+
+    /// Waits until everything that was available at the call has been processed and committed.
+    ///
+    /// # Errors
+    /// Why it failed meanwhile.
+    pub fn process_all_available(&self) -> Result<(), Arc<RuntimeError>> {
+        let begun = self.shared.lock().looks_begun;
+        self.wait(None, |shown| shown.is_over || shown.looks_idle > begun);
+        self.exception().map_or(Ok(()), Err)
+    }
+
+    /// Asks it to stop after the running batch and waits for that.
+    ///
+    /// # Errors
+    /// Why it failed, if it had.
+    pub fn stop(&self) -> Result<(), Arc<RuntimeError>> {
+        self.ask_to_stop();
+        let outcome = self.await_termination();
+        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the query's thread panicked");
+        }
+        outcome
+    }
+
+    /// Asks it to stop after the running batch and does not wait.
+    pub fn ask_to_stop(&self) {
+        self.shared.stop.set();
+    }
+
+    /// Checks a component against the running plugin and lets it wait for the next border; the receiver gets the
+    /// batch from which on it runs, or why it could not be put in place.
+    ///
+    /// # Errors
+    /// When the bytes are no component of our world.
+    pub fn swap(&self, plugin: &str, bytes: Vec<u8>) -> Result<Receiver<Result<Swapped, String>>, RuntimeError> {
+        let component = self.host.load(plugin, &bytes)?;
+        let (reply, answer) = channel();
+        self.swaps.push(SwapRequest { plugin: plugin.to_owned(), component, bytes, reply });
+        Ok(answer)
+    }
+
+    fn wait(&self, timeout: Option<Duration>, done: impl Fn(&Shown) -> bool) -> bool {
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        let mut shown = self.shared.lock();
+        while !done(&shown) {
+            // A panic of the query's thread must not leave waiters behind.
+            if self.thread_is_dead() {
+                return done(&shown);
+            }
+            let left = deadline.map_or(Duration::from_millis(200), |deadline| {
+                deadline.saturating_duration_since(Instant::now()).min(Duration::from_millis(200))
+            });
+            if left.is_zero() {
+                return false;
+            }
+            shown = self.shared.changed.wait_timeout(shown, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    fn thread_is_dead(&self) -> bool {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let dead = thread.as_ref().is_some_and(JoinHandle::is_finished);
+        drop(thread);
+        dead && self.shared.shown.try_lock().is_ok_and(|shown| !shown.is_over)
+    }
+}
+
+/// The loop: trigger by trigger until the trigger is done or stopping was asked for.
+fn drive(run: &mut QueryRun, shared: &Shared, listener: &mut Option<ProgressListener>) -> Result<(), RuntimeError> {
+    while !run.stop.is_set() {
+        let began_ms = run.clock.now_ms();
+        let was_unfinished = run.has_unfinished();
+        shared.update(|shown| {
+            shown.looks_begun += 1;
+            shown.status.is_trigger_active = true;
+            shown.status.message = "processing new data".into();
+        });
+        let progress = run_with_retries(run)?;
+        let has_run = progress.is_some();
+        if let Some(progress) = progress {
+            if let Some(listener) = listener {
+                listener(&progress);
+            }
+            let keep = run.settings.recent_progress;
+            shared.update(|shown| {
+                shown.recent.push_back(progress);
+                while shown.recent.len() > keep {
+                    shown.recent.pop_front();
+                }
+            });
+        }
+        shared.update(|shown| {
+            shown.status.is_trigger_active = false;
+            shown.status.is_data_available = has_run;
+            if !has_run {
+                shown.looks_idle = shown.looks_begun;
+                shown.status.message = "waiting for data to arrive".into();
+            }
+        });
+        let done = match run.trigger {
+            Trigger::Once => !was_unfinished,
+            Trigger::AvailableNow => !has_run,
+            Trigger::Default | Trigger::ProcessingTime(_) => false,
+        };
+        if done {
+            return Ok(());
+        }
+        wait_for_trigger(run, began_ms, has_run);
+    }
+    Ok(())
+}
+
+/// Waits until the next batch may start: the trigger's time, and a polling delay when there was nothing to do.
+fn wait_for_trigger(run: &QueryRun, began_ms: i64, has_run: bool) {
+    let now = run.clock.now_ms();
+    let mut until = run.trigger.next_start_ms(began_ms, now);
+    if !has_run {
+        until = until.max(now + run.settings.polling_delay_ms as i64);
+    }
+    while !run.stop.is_set() {
+        let left = until - run.clock.now_ms();
+        if left <= 0 {
+            return;
+        }
+        run.clock.sleep(NAP.min(Duration::from_millis(left as u64)));
+    }
+}
+
+/// Runs the next batch; what is not available outside is tried again, with growing pauses.
+fn run_with_retries(run: &mut QueryRun) -> Result<Option<Progress>, RuntimeError> {
+    let mut pause = OUTSIDE_BACKOFF;
+    for attempt in 1..=OUTSIDE_RETRIES {
+        match run.run_next() {
+            Err(error) if error.fault() == Fault::Outside && !run.stop.is_set() => {
+                let text = millstream_common::describe_chain(&error);
+                tracing::warn!("attempt {attempt} failed, trying again in {pause:?}: {text}");
+                run.clock.sleep(pause);
+                pause *= 2;
+            }
+            outcome => return outcome,
+        }
+    }
+    run.run_next()
+}

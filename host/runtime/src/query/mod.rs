@@ -1,0 +1,24 @@
+//! A query at work: the loop, and the handle that others hold.
+//!
+//! [`QueryRun`] is one life of a query, driven batch by batch; [`StreamingQuery`] is that on a thread of its own.
+//!
+//! ```text
+//!   recovery ──► [ batch ]* ──► stop
+//!                   │
+//!                   ├─ define   ask the sources, write the offset log        (batch.rs)
+//!                   ├─ execute  operators, state, sink                        (batch.rs)
+//!                   └─ commit   watermark, commit log, retention             (batch.rs)
+//! ```
+
+mod batch;
+mod handle;
+mod open;
+pub mod progress;
+mod recovery;
+mod run;
+mod swap;
+
+pub use handle::{ProgressListener, QueryStatus, StreamingQuery};
+pub(crate) use open::{checkpoint_option, without_checkpoint};
+pub use run::{QueryRun, check};
+pub use swap::{SwapRequest, Swapped};

@@ -1,0 +1,220 @@
+//! Opens everything a run needs: plugins, tables, plan, sources, sink.
+
+use super::recovery::Recovered;
+use crate::spec::{PluginSpec, QuerySpec, TableSpec};
+use crate::{RuntimeError, Session};
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use bytes::Bytes;
+use millstream_checkpoint::{Checkpoint, OffsetEntry};
+use millstream_common::{BatchTime, Digest, Options, OutputMode, ReadLimit, SqlSettings, StopSignal};
+use millstream_plan::{PlanSettings, QueryInput, StaticTable, StreamInput, StreamingPlan};
+use millstream_sink::{Guarantee, Sink, SinkContext, SinkError};
+use millstream_source::{Offset, Source, SourceContext, SourceSpec};
+use millstream_wasm::{PluginHost, PluginSlot};
+use std::sync::Arc;
+
+/// A source at work.
+pub(super) struct RunningSource {
+    /// The stream's name.
+    pub(super) name: String,
+    /// The source.
+    pub(super) source: Box<dyn Source>,
+    /// The end of the last batch that was defined.
+    pub(super) at: Option<Offset>,
+}
+
+/// A plugin at work.
+pub(super) struct RunningPlugin {
+    /// Where it stands in the query.
+    pub(super) slot: Arc<PluginSlot>,
+    /// The component that ran first in this run.
+    pub(super) bytes: Bytes,
+    /// The component that the query names; the one that runs may be another since a swap.
+    pub(super) declared: Digest,
+    /// What its configuration is, as a digest: limits and policy.
+    pub(super) config: Digest,
+    /// Why the last swap that was asked for did not happen.
+    pub(super) swap_refused: Option<String>,
+}
+
+/// Loads the plugins: each with the component that the next batch must run.
+///
+/// A batch that is to be run again gets the components that its log entry names. Otherwise the component of the
+/// last logged batch goes on, as long as the query still names the one that it named then; a query that names
+/// another has been edited, and the new one is swapped in after the same checks as any swap.
+pub(super) fn plugins(
+    host: &Arc<PluginHost>,
+    specs: &[PluginSpec],
+    recovered: &Recovered,
+    checkpoint: Option<&Checkpoint>,
+) -> Result<Vec<RunningPlugin>, RuntimeError> {
+    let mut running = Vec::new();
+    for spec in specs {
+        let declared = spec.digest();
+        let config = Digest::of(format!("{:?} {:?}", spec.limits, spec.on_fault).as_bytes());
+        let pin = recovered.last_entry().and_then(|entry| entry.plugins.get(&spec.name));
+        let bytes = match (pin, checkpoint) {
+            (Some(pin), Some(checkpoint)) if pin.digest != declared => checkpoint.plugins().get(&pin.digest)?,
+            _ => Bytes::copy_from_slice(&spec.component),
+        };
+        let component = host.load(&spec.name, &bytes)?;
+        let slot = PluginSlot::new(&spec.name, Arc::clone(host), component, spec.limits.clone(), spec.on_fault);
+        running.push(RunningPlugin { slot, bytes, declared, config, swap_refused: None });
+    }
+    Ok(running)
+}
+
+/// The plugins of `specs` that the user changed since the last logged batch: to be swapped in at the first border.
+pub(super) fn edited_plugins<'a>(specs: &'a [PluginSpec], last: Option<&OffsetEntry>) -> Vec<&'a PluginSpec> {
+    let Some(entry) = last else { return Vec::new() };
+    specs
+        .iter()
+        .filter(|spec| {
+            entry
+                .plugins
+                .get(&spec.name)
+                .is_some_and(|pin| pin.declared != spec.digest() && pin.digest != spec.digest())
+        })
+        .collect()
+}
+
+/// Reads the static tables.
+pub(super) fn tables(
+    session: &Session,
+    specs: &[TableSpec],
+    stop: &StopSignal,
+) -> Result<Vec<StaticTable>, RuntimeError> {
+    specs
+        .iter()
+        .map(|spec| match spec {
+            TableSpec::Rows { name, schema, rows } => {
+                Ok(StaticTable { name: name.clone(), schema: Arc::clone(schema), rows: rows.clone() })
+            }
+            TableSpec::Files(spec) => read_table(session, spec, stop),
+        })
+        .collect()
+}
+
+/// Reads a table through a source, whose own log goes to a folder that is thrown away.
+fn read_table(session: &Session, spec: &SourceSpec, stop: &StopSignal) -> Result<StaticTable, RuntimeError> {
+    let scratch = tempfile::tempdir().map_err(|error| RuntimeError::Invalid {
+        reason: format!("table `{}` cannot be read: no temporary folder can be made: {error}", spec.name),
+        hint: None,
+    })?;
+    let context = SourceContext {
+        files: session.open_checkpoint(&scratch.path().display().to_string(), &[])?,
+        clock: Arc::clone(session.clock()),
+        stop: stop.clone(),
+        default_parallelism: 1,
+    };
+    let mut source = session.sources().factory(spec)?.open(spec, context)?;
+    let schema = source.schema();
+    let all: Vec<usize> = (0..schema.fields().len()).collect();
+    let rows: Vec<RecordBatch> = match source.latest_offset(None, ReadLimit::AllAvailable)? {
+        Some(end) => source.read(None, &end, &all)?.into_iter().flatten().collect(),
+        None => Vec::new(),
+    };
+    source.stop();
+    Ok(StaticTable { name: spec.name.clone(), schema, rows })
+}
+
+/// Plans the query.
+pub(super) fn plan(
+    session: &Session,
+    spec: &QuerySpec,
+    tables: Vec<StaticTable>,
+    plugins: &[RunningPlugin],
+    batch_time: &BatchTime,
+) -> Result<StreamingPlan, RuntimeError> {
+    let mut streams = Vec::new();
+    for stream in &spec.streams {
+        let schema: SchemaRef = session.sources().factory(&stream.source)?.schema(&stream.source)?;
+        streams.push(StreamInput { name: stream.source.name.clone(), schema, event_time: stream.event_time.clone() });
+    }
+    let input = QueryInput {
+        streams,
+        tables,
+        plugins: plugins.iter().map(|plugin| Arc::clone(&plugin.slot)).collect(),
+        sql: spec.sql.clone(),
+        mode: spec.mode,
+        settings: PlanSettings {
+            sql: SqlSettings { ansi: spec.settings.ansi, batch_time: batch_time.clone() },
+            partitions: spec.settings.partitions,
+            uids: spec.uids.clone(),
+        },
+    };
+    Ok(millstream_plan::plan(&input)?)
+}
+
+/// Opens the sources that the plan reads, at the offsets where the last batch ended.
+pub(super) fn sources(
+    session: &Session,
+    spec: &QuerySpec,
+    plan: &StreamingPlan,
+    recovered: &Recovered,
+    checkpoint: &Checkpoint,
+    stop: &StopSignal,
+) -> Result<Vec<RunningSource>, RuntimeError> {
+    let mut running: Vec<RunningSource> = Vec::new();
+    for slot in &plan.slots {
+        if running.iter().any(|source| source.name == slot.stream) {
+            continue;
+        }
+        let Some(stream) = spec.streams.iter().find(|stream| stream.source.name == slot.stream) else { continue };
+        let context = SourceContext {
+            files: Arc::new(checkpoint.source_files(&slot.stream)),
+            clock: Arc::clone(session.clock()),
+            stop: stop.clone(),
+            default_parallelism: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        };
+        let source = session.sources().factory(&stream.source)?.open(&stream.source, context)?;
+        let at = recovered.offset_before_next(&slot.stream).map(Offset);
+        running.push(RunningSource { name: slot.stream.clone(), source, at });
+    }
+    Ok(running)
+}
+
+/// Checks the sink's options; opens nothing.
+pub(super) fn check_sink(session: &Session, spec: &QuerySpec) -> Result<(), RuntimeError> {
+    Ok(session.sinks().factory(&spec.sink)?.check(&spec.sink)?)
+}
+
+/// Opens the sink.
+pub(super) fn sink(session: &Session, spec: &QuerySpec, context: SinkContext) -> Result<Box<dyn Sink>, RuntimeError> {
+    let sink = session.sinks().factory(&spec.sink)?.open(&spec.sink, context)?;
+    if !sink.supports(spec.mode) {
+        let modes = [OutputMode::Append, OutputMode::Update, OutputMode::Complete];
+        let known: Vec<_> =
+            modes.into_iter().filter(|mode| sink.supports(*mode)).map(|mode| mode.to_string()).collect();
+        let error = SinkError::Mode { sink: spec.sink.format.clone(), mode: spec.mode, known: known.join(", ") };
+        return Err(error.into());
+    }
+    if sink.guarantee() == Guarantee::ExactlyOnce && spec.checkpoint.is_none() {
+        return Err(RuntimeError::Invalid {
+            reason: format!(
+                "sink `{}` writes exactly once, and for that the query needs a checkpoint",
+                spec.sink.format
+            ),
+            hint: Some("set `checkpointLocation`".into()),
+        });
+    }
+    Ok(sink)
+}
+
+/// The option that names the checkpoint, wherever a user put it (Spark: an option of the writer).
+const CHECKPOINT_LOCATION: &str = "checkpointLocation";
+
+/// The checkpoint that a writer's options name.
+pub(crate) fn checkpoint_option(options: &Options) -> Option<String> {
+    options.get(CHECKPOINT_LOCATION).map(str::to_owned)
+}
+
+/// Options without the one that is not the connector's.
+pub(crate) fn without_checkpoint(options: &Options) -> Options {
+    let mut rest = Options::new();
+    for (key, value) in options.iter().filter(|(key, _)| !key.eq_ignore_ascii_case(CHECKPOINT_LOCATION)) {
+        rest.set(key, value);
+    }
+    rest
+}

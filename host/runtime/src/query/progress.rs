@@ -1,0 +1,175 @@
+//! What a query tells about each batch: Spark's `StreamingQueryProgress`, field by field.
+
+use millstream_common::{QueryId, RunId};
+use millstream_operators::OperatorMetrics;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The progress of one batch; as JSON it has Spark's names, and `plugins` beyond them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Progress {
+    /// The query.
+    pub id: QueryId,
+    /// The run.
+    pub run_id: RunId,
+    /// The query's name.
+    pub name: Option<String>,
+    /// When the trigger fired, ISO-8601 in UTC with milliseconds.
+    pub timestamp: String,
+    /// The batch.
+    pub batch_id: u64,
+    /// Milliseconds from trigger to commit.
+    pub batch_duration: u64,
+    /// Rows read from all sources.
+    pub num_input_rows: u64,
+    /// Rows per second since the trigger before; left out when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_rows_per_second: Option<f64>,
+    /// Rows per second of batch duration; left out for an empty duration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processed_rows_per_second: Option<f64>,
+    /// Milliseconds per step: latestOffset, walCommit, getBatch, addBatch, commitOffsets, triggerExecution.
+    pub duration_ms: BTreeMap<String, u64>,
+    /// max, min, avg of event time and the watermark used; empty without a watermark.
+    pub event_time: BTreeMap<String, String>,
+    /// The stateful operators, the one nearest the sink first.
+    pub state_operators: Vec<StateOperatorProgress>,
+    /// The sources.
+    pub sources: Vec<SourceProgress>,
+    /// The sink.
+    pub sink: SinkProgress,
+    /// The plugins, with the digest that this batch ran.
+    pub plugins: Vec<PluginProgress>,
+}
+
+/// One stateful operator in a [`Progress`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StateOperatorProgress {
+    /// Spark's name for the operator.
+    pub operator_name: String,
+    /// The operator's uid.
+    pub uid: String,
+    /// Keys after the batch.
+    pub num_rows_total: u64,
+    /// Keys written.
+    pub num_rows_updated: u64,
+    /// Milliseconds spent on that.
+    pub all_updates_time_ms: u64,
+    /// Keys removed.
+    pub num_rows_removed: u64,
+    /// Milliseconds spent on that.
+    pub all_removals_time_ms: u64,
+    /// Milliseconds spent on making the version durable.
+    pub commit_time_ms: u64,
+    /// Bytes in memory.
+    pub memory_used_bytes: u64,
+    /// Late rows, counted after partial aggregation.
+    pub num_rows_dropped_by_watermark: u64,
+    /// Partitions.
+    pub num_shuffle_partitions: u32,
+    /// Stores: one per partition.
+    pub num_state_store_instances: u32,
+}
+
+impl StateOperatorProgress {
+    /// From an operator's counters.
+    pub(crate) fn new(uid: &str, partitions: u32, metrics: &OperatorMetrics) -> Self {
+        Self {
+            operator_name: metrics.operator_name.clone(),
+            uid: uid.to_owned(),
+            num_rows_total: metrics.rows_total,
+            num_rows_updated: metrics.rows_updated,
+            all_updates_time_ms: metrics.updates_ms,
+            num_rows_removed: metrics.rows_removed,
+            all_removals_time_ms: metrics.removals_ms,
+            commit_time_ms: metrics.commit_ms,
+            memory_used_bytes: metrics.memory_bytes,
+            num_rows_dropped_by_watermark: metrics.rows_dropped_by_watermark,
+            num_shuffle_partitions: partitions,
+            num_state_store_instances: partitions,
+        }
+    }
+}
+
+/// One source in a [`Progress`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SourceProgress {
+    /// The stream's name in the query.
+    pub name: String,
+    /// Connector and place.
+    pub description: String,
+    /// Where the batch began.
+    pub start_offset: Option<Value>,
+    /// Where it ended.
+    pub end_offset: Option<Value>,
+    /// The newest offset there is.
+    pub latest_offset: Option<Value>,
+    /// Rows read.
+    pub num_input_rows: u64,
+    /// As for the whole batch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_rows_per_second: Option<f64>,
+    /// As for the whole batch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processed_rows_per_second: Option<f64>,
+}
+
+/// The sink in a [`Progress`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SinkProgress {
+    /// Connector and place.
+    pub description: String,
+    /// Rows written.
+    pub num_output_rows: i64,
+}
+
+/// One plugin in a [`Progress`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginProgress {
+    /// Its name in the query.
+    pub name: String,
+    /// The digest of the component that ran.
+    pub digest: String,
+    /// Calls over the boundary.
+    pub calls: u64,
+    /// Rows handed over.
+    pub rows: u64,
+    /// Rows skipped or dead-lettered.
+    pub faults: u64,
+    /// Microseconds spent in calls.
+    pub time_us: u64,
+    /// Why the last swap that was asked for did not happen, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swap_refused: Option<String>,
+}
+
+/// `rows` per `ms`, as rows per second with one decimal; `None` when that is no number.
+pub(crate) fn rate(rows: u64, ms: u64) -> Option<f64> {
+    (ms > 0).then(|| (rows as f64 * 10_000.0 / ms as f64).round() / 10.0)
+}
+
+/// Milliseconds since 1970 as Spark prints them: `2024-05-01T12:00:00.000Z`.
+pub fn iso_ms(ms: i64) -> String {
+    match chrono::DateTime::from_timestamp_millis(ms) {
+        Some(time) => time.format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
+        None => format!("{ms} ms"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_have_one_decimal_and_no_infinity() {
+        assert_eq!(rate(100, 300), Some(333.3));
+        assert_eq!(rate(5, 0), None);
+        assert_eq!(iso_ms(1_714_564_800_000), "2024-05-01T12:00:00.000Z");
+    }
+}

@@ -1,0 +1,427 @@
+//! One life of a query, driven batch by batch.
+
+use super::batch::{Definition, execute};
+use super::open::{self, RunningPlugin, RunningSource};
+use super::progress::Progress;
+use super::recovery::{self, Recovered, RetainedFiles};
+use super::swap::{self, SwapQueue, Unlogged};
+use crate::{QuerySpec, RuntimeError, Session, Settings};
+use arrow::datatypes::SchemaRef;
+use millstream_checkpoint::{
+    Checkpoint, CheckpointError, Lease, LeaseHolder, OffsetEntry, OffsetRange, PluginPin, ResumePoint, StatePin,
+};
+use millstream_common::{
+    BatchId, BatchTime, Clock, DurableFiles, OperatorUid, OutputMode, QueryId, ReadLimit, RunId, ScopedFiles,
+    StopSignal, Trigger, Watermark, WatermarkTracker,
+};
+use millstream_operators::{Pipeline, StateOpener};
+use millstream_plan::{SourceSlot, StreamingPlan};
+use millstream_sink::{Sink, SinkContext};
+use millstream_source::Offset;
+use millstream_state::{LogStore, StateError, StateManifest, StateStore, StoreOptions};
+use millstream_wasm::PluginHost;
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::sync::Arc;
+
+/// One life of a query: from recovery to stop, one batch per call of [`run_next`](Self::run_next).
+///
+/// [`StreamingQuery`](super::StreamingQuery) drives it on a thread of its own; tests and tools drive it themselves.
+/// Dropping it ends the run where it stands, as a crash would, except that connections are closed.
+pub struct QueryRun {
+    pub(super) name: Option<String>,
+    pub(super) id: QueryId,
+    pub(super) run_id: RunId,
+    pub(super) mode: OutputMode,
+    pub(super) trigger: Trigger,
+    pub(super) settings: Settings,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) stop: StopSignal,
+    pub(super) checkpoint: Checkpoint,
+    pub(super) lease: Lease,
+    pub(super) sources: Vec<RunningSource>,
+    pub(super) slots: Vec<SourceSlot>,
+    pub(super) pipeline: Pipeline,
+    pub(super) schema: SchemaRef,
+    pub(super) plugins: Vec<RunningPlugin>,
+    pub(super) host: Arc<PluginHost>,
+    pub(super) sink: Box<dyn Sink>,
+    pub(super) batch_time: BatchTime,
+    pub(super) has_watermark: bool,
+    pub(super) tracker: WatermarkTracker,
+    /// The eviction watermark of the last batch: the next one judges late rows by it.
+    pub(super) late: Watermark,
+    pub(super) next: BatchId,
+    pub(super) last_batch_time_ms: i64,
+    /// A batch that is in the offset log and not done.
+    pub(super) unfinished: Option<OffsetEntry>,
+    /// The files of the batches that can be returned to, per operator.
+    pub(super) retained: RetainedFiles,
+    pub(super) swaps: SwapQueue,
+    pub(super) unlogged: Vec<Unlogged>,
+    pub(super) last_trigger_ms: Option<i64>,
+    pub(super) is_bounded_read: bool,
+    pub(super) logical: String,
+    /// Keeps a checkpoint that lives as long as the run.
+    temporary: Option<tempfile::TempDir>,
+}
+
+impl QueryRun {
+    /// Opens everything and recovers; runs no batch.
+    ///
+    /// # Errors
+    /// When the query, a plugin, the checkpoint, a source or the sink does not fit; nothing has been changed then
+    /// but the lease, and a `metadata` file in a new checkpoint.
+    pub fn open(session: &Session, mut spec: QuerySpec, stop: StopSignal) -> Result<Self, RuntimeError> {
+        let run_id = RunId(uuid::Uuid::new_v4());
+        let clock = Arc::clone(session.clock());
+        let (place, temporary) = checkpoint_place(&spec)?;
+        let files = session.open_checkpoint(&place, &spec.checkpoint_options)?;
+        let holder = LeaseHolder::this_process(run_id);
+        let (checkpoint, lease, recovered, mut planned) = match existing(&files)? {
+            Some(checkpoint) => {
+                let lease = checkpoint.lease(holder, clock.now_ms())?;
+                let recovered = Recovered { point: checkpoint.resume()? };
+                recovered.restore_settings(&mut spec.settings)?;
+                let planned = Planned::new(session, &spec, &recovered, Some(&checkpoint), &stop)?;
+                (checkpoint, lease, recovered, planned)
+            }
+            // A query that is refused leaves no checkpoint behind.
+            None => {
+                let recovered = Recovered { point: ResumePoint::Fresh };
+                let planned = Planned::new(session, &spec, &recovered, None, &stop)?;
+                let checkpoint = Checkpoint::open_or_create(files, spec.name.as_deref(), clock.now_ms())?;
+                let lease = checkpoint.lease(holder, clock.now_ms())?;
+                if !matches!(checkpoint.resume()?, ResumePoint::Fresh) {
+                    return Err(RuntimeError::Invalid {
+                        reason: format!("another process has begun to use the checkpoint `{place}`"),
+                        hint: Some("start again to go on from where that one stopped".into()),
+                    });
+                }
+                (checkpoint, lease, recovered, planned)
+            }
+        };
+        let checkpoint = checkpoint.retaining(spec.settings.batches_retained);
+        let plan = &mut planned.plan;
+        recovered.check_sources(&plan.slots.iter().map(|slot| slot.stream.clone()).collect::<BTreeSet<_>>())?;
+        let manifests = recovered.check_state(&mut plan.pipeline)?;
+        let id = checkpoint.query();
+        let opener = Opener { checkpoint: &checkpoint, run_id, settings: &spec.settings };
+        plan.pipeline.for_each_stateful(|operator| {
+            let files = &manifests[&operator.uid().clone()];
+            operator.open(&opener, files).map_err(RuntimeError::from)
+        })?;
+        let Planned { host, plugins, plan, batch_time } = planned;
+        let edited: Vec<_> = open::edited_plugins(&spec.plugins, recovered.last_entry()).into_iter().cloned().collect();
+        let sources = open::sources(session, &spec, &plan, &recovered, &checkpoint, &stop)?;
+        let context = SinkContext { query: id, query_name: spec.name.clone(), clock: Arc::clone(&clock) };
+        let sink = open::sink(session, &spec, context)?;
+
+        let (late, eviction) = recovered.watermarks();
+        let tracker = WatermarkTracker::resume(spec.settings.watermark_policy, plan.watermark_nodes.clone(), eviction);
+        let retained = recovery::retained(&checkpoint)?;
+        let mut run = Self {
+            name: spec.name,
+            id,
+            run_id,
+            mode: spec.mode,
+            trigger: spec.trigger,
+            settings: spec.settings,
+            clock,
+            stop,
+            lease,
+            sources,
+            slots: plan.slots,
+            pipeline: plan.pipeline,
+            schema: plan.schema,
+            plugins,
+            host,
+            sink,
+            batch_time,
+            has_watermark: !plan.watermark_nodes.is_empty(),
+            tracker,
+            late,
+            next: recovered.next_batch(),
+            last_batch_time_ms: recovered.last_batch_time_ms(),
+            unfinished: match recovered.point {
+                ResumePoint::Rerun { entry, .. } => Some(entry),
+                _ => None,
+            },
+            checkpoint,
+            retained,
+            swaps: SwapQueue::default(),
+            unlogged: Vec::new(),
+            last_trigger_ms: None,
+            is_bounded_read: false,
+            logical: plan.logical,
+            temporary,
+        };
+        for plugin in &edited {
+            // Nobody waits for this answer: a refusal is in the log, in progress, and below.
+            let (component, bytes) = (run.host.load(&plugin.name, &plugin.component)?, plugin.component.clone());
+            if let Some(slot) = run.plugins.iter().find(|running| running.slot.name() == plugin.name) {
+                slot.slot.check_swap(&component)?;
+            }
+            let (reply, _) = std::sync::mpsc::channel();
+            run.swaps.push(swap::SwapRequest { plugin: plugin.name.clone(), component, bytes, reply });
+        }
+        run.store_components()?;
+        if run.trigger == Trigger::AvailableNow {
+            run.freeze_sources()?;
+        }
+        Ok(run)
+    }
+
+    /// The components that run are in the checkpoint before any entry of the offset log names them.
+    fn store_components(&self) -> Result<(), RuntimeError> {
+        for plugin in &self.plugins {
+            self.checkpoint.plugins().put(&plugin.slot.digest(), plugin.bytes.clone())?;
+        }
+        Ok(())
+    }
+
+    fn freeze_sources(&mut self) -> Result<(), RuntimeError> {
+        for running in &mut self.sources {
+            running.source.prepare_available_now()?;
+        }
+        self.is_bounded_read = true;
+        Ok(())
+    }
+
+    /// Runs the next batch if there is one to run: the unfinished one, one with new rows, or one without rows that
+    /// the moved watermark asks for. `None` when there is nothing to do now.
+    ///
+    /// # Errors
+    /// When a step fails. State is as before the batch; calling again runs the same batch again.
+    pub fn run_next(&mut self) -> Result<Option<Progress>, RuntimeError> {
+        let trigger_ms = self.clock.now_ms();
+        let definition = match self.unfinished.clone() {
+            Some(entry) => Some(Definition { entry, is_logged: true, latest_ms: 0, trigger_ms }),
+            None => self.define(trigger_ms)?,
+        };
+        let Some(definition) = definition else { return Ok(None) };
+        let progress = execute(self, definition)?;
+        self.last_trigger_ms = Some(trigger_ms);
+        Ok(Some(progress))
+    }
+
+    /// Whether a batch is in the offset log and not done.
+    pub fn has_unfinished(&self) -> bool {
+        self.unfinished.is_some()
+    }
+
+    /// What the next batch is, or `None`. Swaps that wait are taken here: this is the border between two batches.
+    fn define(&mut self, trigger_ms: i64) -> Result<Option<Definition>, RuntimeError> {
+        let taken = swap::take_waiting(&self.swaps, &mut self.plugins, &self.checkpoint);
+        self.unlogged.extend(taken);
+        let limited = self.trigger != Trigger::Once;
+        let mut ranges = BTreeMap::new();
+        let mut has_new = false;
+        for running in &mut self.sources {
+            let limit = if limited { running.source.read_limit() } else { ReadLimit::AllAvailable };
+            let end = running.source.latest_offset(running.at.as_ref(), limit)?;
+            has_new |= end.is_some() && end != running.at;
+            let value = |offset: &Option<Offset>| offset.as_ref().map(|offset| offset.0.clone());
+            ranges.insert(running.name.clone(), OffsetRange { start: value(&running.at), end: value(&end) });
+        }
+        if !has_new && !self.wants_no_data_batch() {
+            return Ok(None);
+        }
+        let now = self.clock.now_ms();
+        let entry = OffsetEntry {
+            batch: self.next,
+            batch_time_ms: now.max(self.last_batch_time_ms),
+            watermark_ms: self.has_watermark.then(|| self.tracker.global().0),
+            sources: ranges,
+            settings: self.settings.frozen(),
+            plugins: self.plugins.iter().map(|plugin| (plugin.slot.name().to_owned(), pin(plugin))).collect(),
+            state_schemas: state_schemas(&mut self.pipeline),
+        };
+        let latest_ms = (now - trigger_ms).max(0) as u64;
+        Ok(Some(Definition { entry, is_logged: false, latest_ms, trigger_ms }))
+    }
+
+    fn wants_no_data_batch(&mut self) -> bool {
+        let (old, new) = (self.late, self.tracker.global());
+        if !self.settings.no_data_batches || !self.has_watermark || new <= old || self.next == BatchId::FIRST {
+            return false;
+        }
+        let mut wanted = false;
+        let visited: Result<(), Infallible> = self.pipeline.for_each_stateful(|operator| {
+            wanted |= operator.wants_no_data_batch(old, new);
+            Ok(())
+        });
+        matches!(visited, Ok(())) && wanted
+    }
+
+    /// The plan, the operators with their uids and state, the plugins with their digests.
+    pub fn explain(&mut self) -> String {
+        let described = self.slots.iter().map(|slot| {
+            let running = self.sources.iter().find(|source| source.name == slot.stream);
+            (slot.stream.clone(), running.map(|source| source.source.description()).unwrap_or_default())
+        });
+        let sources = described.collect::<Vec<_>>();
+        explain(&self.logical, &mut self.pipeline, &sources, &self.plugins)
+    }
+
+    /// The query's identity.
+    pub fn id(&self) -> QueryId {
+        self.id
+    }
+
+    /// The identity of this life.
+    pub fn run_id(&self) -> RunId {
+        self.run_id
+    }
+
+    /// The columns of the result.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Ends the run between two batches: closes sources and sink, gives the lease back, removes a temporary checkpoint.
+    pub fn close(mut self) {
+        self.swaps.close("the query has stopped");
+        for running in &mut self.sources {
+            running.source.stop();
+        }
+        self.sink.stop();
+        if let Err(error) = self.lease.release() {
+            tracing::warn!("cannot give the lease back: {error}");
+        }
+        if let Some(temporary) = self.temporary.take()
+            && let Err(error) = temporary.close()
+        {
+            tracing::warn!("cannot remove the temporary checkpoint: {error}");
+        }
+    }
+}
+
+fn state_schemas(pipeline: &mut Pipeline) -> BTreeMap<String, StatePin> {
+    let mut schemas = BTreeMap::new();
+    let visited: Result<(), Infallible> = pipeline.for_each_stateful(|operator| {
+        let pin = StatePin {
+            schema_id: operator.schema_id(),
+            schema_text: operator.schema_text(),
+            partitions: operator.partitions(),
+        };
+        schemas.insert(operator.uid().as_str().to_owned(), pin);
+        Ok(())
+    });
+    match visited {
+        Ok(()) => schemas,
+        Err(never) => match never {},
+    }
+}
+
+fn explain(logical: &str, pipeline: &mut Pipeline, sources: &[(String, String)], plugins: &[RunningPlugin]) -> String {
+    let mut text = format!("== Logical plan ==\n{logical}\n\n== Operators ==\n{}", pipeline.describe());
+    text.push_str("\n== Sources ==\n");
+    for (index, (stream, description)) in sources.iter().enumerate() {
+        text.push_str(format!("#{index} {stream} {description}").trim_end());
+        text.push('\n');
+    }
+    text.push_str("\n== State ==\n");
+    for (uid, pin) in state_schemas(pipeline) {
+        text.push_str(&format!("{uid}: {} partitions, {}\n", pin.partitions, pin.schema_text));
+    }
+    text.push_str("\n== Plugins ==\n");
+    for plugin in plugins {
+        text.push_str(&format!("{} {}\n", plugin.slot.name(), plugin.slot.digest()));
+        for function in plugin.slot.component().functions() {
+            text.push_str(&format!("  {function}\n"));
+        }
+    }
+    text
+}
+
+/// A query that is planned and has touched nothing yet.
+struct Planned {
+    host: Arc<PluginHost>,
+    plugins: Vec<RunningPlugin>,
+    plan: StreamingPlan,
+    batch_time: BatchTime,
+}
+
+impl Planned {
+    fn new(
+        session: &Session,
+        spec: &QuerySpec,
+        recovered: &Recovered,
+        checkpoint: Option<&Checkpoint>,
+        stop: &StopSignal,
+    ) -> Result<Self, RuntimeError> {
+        open::check_sink(session, spec)?;
+        let host = session.plugin_host()?;
+        let plugins = open::plugins(&host, &spec.plugins, recovered, checkpoint)?;
+        let tables = open::tables(session, &spec.tables, stop)?;
+        let batch_time = BatchTime::default();
+        let plan = open::plan(session, spec, tables, &plugins, &batch_time)?;
+        Ok(Self { host, plugins, plan, batch_time })
+    }
+}
+
+/// Plans a query as a run of it would, opens no source, sink or checkpoint, and answers its plan in words.
+///
+/// # Errors
+/// Whatever would keep a first run from starting, as far as it shows without opening anything.
+pub fn check(session: &Session, spec: &QuerySpec) -> Result<String, RuntimeError> {
+    let recovered = Recovered { point: ResumePoint::Fresh };
+    let planned = Planned::new(session, spec, &recovered, None, &StopSignal::new())?;
+    let mut plan = planned.plan;
+    let sources = plan.slots.iter().map(|slot| (slot.stream.clone(), String::new())).collect::<Vec<_>>();
+    Ok(explain(&plan.logical, &mut plan.pipeline, &sources, &planned.plugins))
+}
+
+fn existing(files: &Arc<dyn DurableFiles>) -> Result<Option<Checkpoint>, RuntimeError> {
+    match Checkpoint::open(Arc::clone(files)) {
+        Ok(checkpoint) => Ok(Some(checkpoint)),
+        Err(CheckpointError::Absent { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn pin(plugin: &RunningPlugin) -> PluginPin {
+    PluginPin {
+        digest: plugin.slot.digest(),
+        declared: plugin.declared,
+        wit: plugin.slot.component().wit_version().to_owned(),
+        config_hash: plugin.config.to_string(),
+    }
+}
+
+fn checkpoint_place(spec: &QuerySpec) -> Result<(String, Option<tempfile::TempDir>), RuntimeError> {
+    if let Some(place) = &spec.checkpoint {
+        return Ok((place.clone(), None));
+    }
+    let temporary =
+        tempfile::Builder::new().prefix("millstream-checkpoint-").tempdir().map_err(|error| RuntimeError::Invalid {
+            reason: format!("no temporary checkpoint can be made: {error}"),
+            hint: Some("set `checkpointLocation`".into()),
+        })?;
+    Ok((temporary.path().display().to_string(), Some(temporary)))
+}
+
+/// Opens stores in the checkpoint.
+struct Opener<'a> {
+    checkpoint: &'a Checkpoint,
+    run_id: RunId,
+    settings: &'a Settings,
+}
+
+impl StateOpener for Opener<'_> {
+    fn open(
+        &self,
+        uid: &OperatorUid,
+        partition: u32,
+        manifest: &StateManifest,
+    ) -> Result<Box<dyn StateStore>, StateError> {
+        let files: ScopedFiles = self.checkpoint.state_files(uid, partition);
+        let options = StoreOptions {
+            files: Arc::new(files),
+            writer: self.run_id.0.simple().to_string(),
+            changelogs_before_snapshot: self.settings.changelogs_before_snapshot,
+        };
+        Ok(Box::new(LogStore::open(options, manifest)?))
+    }
+}

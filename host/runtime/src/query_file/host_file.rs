@@ -1,0 +1,139 @@
+//! The host file: what the operator of a machine grants and sets for all queries.
+//!
+//! ```toml
+//! [directories]
+//! run = "/run/millstream"                        # control sockets of running queries
+//!
+//! [object_store]                                 # for checkpoints on object stores
+//! aws_region = "eu-central-1"
+//! aws_secret_access_key = { env = "AWS_SECRET" } # the value of a variable of the environment
+//!
+//! [plugins]
+//! memory = "64 MiB"                              # where a plugin asks for nothing
+//! memory_max = "256 MiB"                         # no plugin gets more
+//! deadline = "1 second"
+//! deadline_max = "10 seconds"
+//! result = "64 MiB"
+//! result_max = "64 MiB"
+//!
+//! [settings]
+//! spark.sql.shuffle.partitions = 4               # where the query file says nothing
+//! ```
+
+use super::plugins::{self, PluginGrants};
+use super::scalar::{DottedScalars, Scalar};
+use super::text::SourceText;
+use super::{FILE_BYTES, Origin, QueryFileError};
+use crate::Settings;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawHost {
+    #[serde(default)]
+    directories: RawDirectories,
+    #[serde(default)]
+    object_store: BTreeMap<String, Spanned<RawSecret>>,
+    #[serde(default)]
+    plugins: RawGrants,
+    #[serde(default)]
+    settings: DottedScalars,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawDirectories {
+    run: Option<Spanned<String>>,
+}
+
+/// `[plugins]`: what a plugin gets, and the most that it can ask for.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawGrants {
+    pub(super) memory: Option<Spanned<Scalar>>,
+    pub(super) memory_max: Option<Spanned<Scalar>>,
+    pub(super) deadline: Option<Spanned<Scalar>>,
+    pub(super) deadline_max: Option<Spanned<Scalar>>,
+    pub(super) result: Option<Spanned<Scalar>>,
+    pub(super) result_max: Option<Spanned<Scalar>>,
+}
+
+/// A value, or the variable of the environment that has it.
+#[derive(Debug)]
+enum RawSecret {
+    Value(String),
+    Variable(String),
+}
+
+impl<'de> Deserialize<'de> for RawSecret {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expected = "a string, a number, true, false, or { env = \"NAME\" } is expected";
+        match toml::Value::deserialize(deserializer)? {
+            toml::Value::String(text) => Ok(Self::Value(text)),
+            toml::Value::Integer(number) => Ok(Self::Value(number.to_string())),
+            toml::Value::Boolean(flag) => Ok(Self::Value(flag.to_string())),
+            toml::Value::Table(table) if table.len() == 1 => match table.get("env") {
+                Some(toml::Value::String(name)) => Ok(Self::Variable(name.clone())),
+                _ => Err(serde::de::Error::custom(expected)),
+            },
+            _ => Err(serde::de::Error::custom(expected)),
+        }
+    }
+}
+
+/// The host file, checked; without one everything is at its default.
+#[derive(Debug, Default)]
+pub(super) struct HostFile {
+    pub(super) run_dir: Option<(PathBuf, Origin)>,
+    /// Name, value, origin.
+    pub(super) object_store: Vec<(String, String, Origin)>,
+    pub(super) grants: PluginGrants,
+    /// Name, value, origin.
+    pub(super) settings: Vec<(String, String, Origin)>,
+}
+
+/// Loads the host file, if there is one.
+pub(super) fn load(path: Option<&Path>, env: &[(String, String)]) -> Result<HostFile, QueryFileError> {
+    let Some(path) = path else { return Ok(HostFile::default()) };
+    let text = SourceText::read(path, FILE_BYTES, "a host file")?;
+    let raw: RawHost = text.parse()?;
+    let run_dir = raw
+        .directories
+        .run
+        .map(|run| (PathBuf::from(text.resolve(run.get_ref())), Origin::HostFile(text.place_of(&run))));
+    let object_store = raw.object_store.iter().map(|(name, secret)| {
+        let origin = Origin::HostFile(text.place_of(secret));
+        Ok((name.clone(), secret_value(&text, name, secret, env)?, origin))
+    });
+    let object_store = object_store.collect::<Result<Vec<_>, QueryFileError>>()?;
+    let grants = plugins::grants(&text, &raw.plugins)?;
+    let mut settings = Vec::new();
+    for (name, value) in raw.settings.0 {
+        Settings::default()
+            .set(&name, &value.get_ref().0)
+            .map_err(|error| QueryFileError::Syntax { place: text.place_of(&value), message: error.to_string() })?;
+        settings.push((name, value.get_ref().0.clone(), Origin::HostFile(text.place_of(&value))));
+    }
+    Ok(HostFile { run_dir, object_store, grants, settings })
+}
+
+fn secret_value(
+    text: &SourceText,
+    name: &str,
+    secret: &Spanned<RawSecret>,
+    env: &[(String, String)],
+) -> Result<String, QueryFileError> {
+    match secret.get_ref() {
+        RawSecret::Value(value) => Ok(value.clone()),
+        RawSecret::Variable(variable) => {
+            let value = env.iter().find(|(name, _)| name == variable).map(|(_, value)| value.clone());
+            value.ok_or_else(|| {
+                let shown = format!("{{ env = \"{variable}\" }}");
+                text.invalid(secret, format!("object_store.{name}"), shown, "the environment has no such variable")
+            })
+        }
+    }
+}

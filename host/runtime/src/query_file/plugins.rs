@@ -1,0 +1,203 @@
+//! Plugins: what the query asks for, under what the operator grants.
+
+use super::host_file::RawGrants;
+use super::raw::RawPlugin;
+use super::scalar::Scalar;
+use super::text::{self, SourceText};
+use super::{COMPONENT_BYTES, Origin, QueryFileError, Value, size};
+use crate::PluginSpec;
+use millstream_common::duration;
+use millstream_wasm::{FaultPolicy, PluginLimits};
+use std::fmt::Display;
+use std::path::Path;
+use std::time::Duration;
+use toml::Spanned;
+
+/// The most memory that a 32-bit guest can have.
+const MEMORY_BYTES: u64 = 4 << 30;
+/// The longest deadline.
+const DEADLINE: Duration = Duration::from_secs(3600);
+/// The largest result.
+const RESULT_BYTES: u64 = 2 << 30;
+
+/// One limit: what a plugin gets, and the most that it can ask for.
+#[derive(Debug)]
+pub(super) struct Grant<T> {
+    default: (T, Origin),
+    maximum: T,
+}
+
+/// What the operator grants to plugins.
+#[derive(Debug)]
+pub(super) struct PluginGrants {
+    memory: Grant<u64>,
+    deadline: Grant<Duration>,
+    result: Grant<u64>,
+}
+
+impl Default for PluginGrants {
+    fn default() -> Self {
+        let limits = PluginLimits::default();
+        Self {
+            memory: Grant { default: (limits.memory_bytes, Origin::Default), maximum: MEMORY_BYTES },
+            deadline: Grant { default: (limits.deadline, Origin::Default), maximum: DEADLINE },
+            result: Grant { default: (limits.result_bytes, Origin::Default), maximum: RESULT_BYTES },
+        }
+    }
+}
+
+/// The grants of a host file.
+pub(super) fn grants(text: &SourceText, raw: &RawGrants) -> Result<PluginGrants, QueryFileError> {
+    let grants = PluginGrants::default();
+    Ok(PluginGrants {
+        memory: grant(text, grants.memory, ("memory", &raw.memory), &raw.memory_max, memory)?,
+        deadline: grant(text, grants.deadline, ("deadline", &raw.deadline), &raw.deadline_max, deadline)?,
+        result: grant(text, grants.result, ("result", &raw.result), &raw.result_max, result)?,
+    })
+}
+
+fn grant<T: Copy + Ord>(
+    text: &SourceText,
+    before: Grant<T>,
+    (key, default): (&str, &Option<Spanned<Scalar>>),
+    maximum: &Option<Spanned<Scalar>>,
+    parse: fn(&str) -> Result<T, String>,
+) -> Result<Grant<T>, QueryFileError> {
+    let value = |key: String, raw: &Spanned<Scalar>| {
+        parse(&raw.get_ref().0).map_err(|reason| text.invalid(raw, key, &raw.get_ref().0, reason))
+    };
+    let (maximum, of_maximum) = match maximum {
+        Some(raw) => (value(format!("plugins.{key}_max"), raw)?, Origin::HostFile(text.place_of(raw))),
+        None => (before.maximum, Origin::Default),
+    };
+    let default = match default {
+        Some(raw) => {
+            let asked = value(format!("plugins.{key}"), raw)?;
+            if asked > maximum {
+                let reason = format!("it is above `{key}_max`");
+                return Err(text.invalid(raw, format!("plugins.{key}"), &raw.get_ref().0, reason));
+            }
+            (asked, Origin::HostFile(text.place_of(raw)))
+        }
+        // A maximum below the built-in default is also the default.
+        None if before.default.0 > maximum => (maximum, of_maximum),
+        None => before.default,
+    };
+    Ok(Grant { default, maximum })
+}
+
+fn memory(text: &str) -> Result<u64, String> {
+    sized(text, 1 << 16, MEMORY_BYTES)
+}
+
+fn result(text: &str) -> Result<u64, String> {
+    sized(text, 1, RESULT_BYTES)
+}
+
+fn sized(text: &str, least: u64, most: u64) -> Result<u64, String> {
+    let bytes = size::parse(text)?;
+    if (least..=most).contains(&bytes) {
+        return Ok(bytes);
+    }
+    Err(format!("a size from {} to {} is expected", size::format(least), size::format(most)))
+}
+
+fn deadline(text: &str) -> Result<Duration, String> {
+    let micros = duration::parse_micros(text).map_err(|error| error.to_string())?;
+    let deadline = u64::try_from(micros).map(Duration::from_micros).unwrap_or_default();
+    if deadline >= Duration::from_millis(1) && deadline <= DEADLINE {
+        return Ok(deadline);
+    }
+    Err("a duration from 1 ms to 1 hour is expected".into())
+}
+
+/// Loads one plugin of a query.
+pub(super) fn plugin(
+    text: &SourceText,
+    name: &str,
+    raw: &Spanned<RawPlugin>,
+    grants: &PluginGrants,
+    values: &mut Vec<Value>,
+) -> Result<PluginSpec, QueryFileError> {
+    let place = text.place_of(raw);
+    let key = |of: &str| format!("plugin.{name}.{of}");
+    let plugin = raw.get_ref();
+    let component = plugin.component.as_ref().ok_or_else(|| QueryFileError::Missing {
+        place: place.clone(),
+        key: key("component"),
+        hint: format!("write `component = \"{name}.wasm\"`: a file that `millstream plugin build` made"),
+    })?;
+    let file = text.resolve(component.get_ref());
+    let bytes = text::read_bytes(Path::new(&file), COMPONENT_BYTES, "a component")?;
+    values.push(Value::new(key("component"), &*file, Origin::QueryFile(text.place_of(component))));
+
+    let on_fault = match &plugin.on_fault {
+        None => (FaultPolicy::default(), Origin::Default),
+        Some(raw) => (on_fault(text, key("on_fault"), raw)?, Origin::QueryFile(text.place_of(raw))),
+    };
+    values.push(Value::new(key("on_fault"), policy_name(on_fault.0), on_fault.1));
+    let asking = Asking { text, plugin: name };
+    let memory = asking.limit("memory", &plugin.memory, &grants.memory, memory, |bytes| size::format(*bytes))?;
+    let deadline =
+        asking.limit("deadline", &plugin.deadline, &grants.deadline, deadline, |time| format!("{time:?}"))?;
+    let result = asking.limit("result", &plugin.result, &grants.result, result, |bytes| size::format(*bytes))?;
+    values.push(Value::new(key("memory"), size::format(memory.0), memory.1));
+    values.push(Value::new(key("deadline"), format!("{:?}", deadline.0), deadline.1));
+    values.push(Value::new(key("result"), size::format(result.0), result.1));
+    let limits = PluginLimits {
+        memory_bytes: memory.0,
+        deadline: deadline.0,
+        result_bytes: result.0,
+        ..PluginLimits::default()
+    };
+    Ok(PluginSpec { name: name.to_owned(), component: bytes, limits, on_fault: on_fault.0 })
+}
+
+struct Asking<'a> {
+    text: &'a SourceText,
+    plugin: &'a str,
+}
+
+impl Asking<'_> {
+    /// What the plugin gets of one limit.
+    fn limit<T: Copy + Ord, S: Display>(
+        &self,
+        key: &'static str,
+        asked: &Option<Spanned<Scalar>>,
+        grant: &Grant<T>,
+        parse: fn(&str) -> Result<T, String>,
+        show: impl Fn(&T) -> S,
+    ) -> Result<(T, Origin), QueryFileError> {
+        let Some(raw) = asked else { return Ok(grant.default.clone()) };
+        let value = &raw.get_ref().0;
+        let asked = parse(value)
+            .map_err(|reason| self.text.invalid(raw, format!("plugin.{}.{key}", self.plugin), value, reason))?;
+        if asked > grant.maximum {
+            return Err(QueryFileError::NotGranted {
+                place: self.text.place_of(raw),
+                plugin: self.plugin.to_owned(),
+                key,
+                asked: value.clone(),
+                maximum: show(&grant.maximum).to_string(),
+            });
+        }
+        Ok((asked, Origin::QueryFile(self.text.place_of(raw))))
+    }
+}
+
+fn on_fault(text: &SourceText, key: String, raw: &Spanned<String>) -> Result<FaultPolicy, QueryFileError> {
+    match raw.get_ref().to_ascii_lowercase().as_str() {
+        "fail" => Ok(FaultPolicy::Fail),
+        "skip" => Ok(FaultPolicy::Skip),
+        "dead-letter" => Ok(FaultPolicy::DeadLetter),
+        _ => Err(text.invalid(raw, key, raw.get_ref(), "write fail, skip or dead-letter")),
+    }
+}
+
+fn policy_name(policy: FaultPolicy) -> &'static str {
+    match policy {
+        FaultPolicy::Fail => "fail",
+        FaultPolicy::Skip => "skip",
+        FaultPolicy::DeadLetter => "dead-letter",
+    }
+}

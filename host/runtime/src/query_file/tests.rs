@@ -1,0 +1,318 @@
+//! Query files as people write them, and as they get them wrong.
+
+use super::*;
+use crate::{TableSpec, Trigger};
+use millstream_common::{Fault, Hint, OutputMode};
+use millstream_wasm::FaultPolicy;
+use std::time::Duration;
+use tempfile::TempDir;
+
+const MINIMAL: &str = r#"
+sql = "SELECT * FROM lines;"
+[[source]]
+name = "lines"
+format = "rate"
+[sink]
+format = "console"
+"#;
+
+struct Files(TempDir);
+
+impl Files {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let folder = TempDir::new().unwrap();
+        for (name, text) in files {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        Self(folder)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).display().to_string()
+    }
+
+    fn load(&self, env: &[(&str, &str)], overrides: Overrides) -> Result<LoadedQuery, QueryFileError> {
+        let env: Vec<_> = env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        let host = Some(self.path("host.toml")).filter(|path| path.exists());
+        load(&self.path("query.toml"), host.as_deref(), &env, overrides)
+    }
+}
+
+fn load_text(text: &str) -> Result<LoadedQuery, QueryFileError> {
+    Files::new(&[("query.toml", text)]).load(&[], Overrides::default())
+}
+
+/// The error without the folder of the test.
+fn refusal(text: &str) -> String {
+    let files = Files::new(&[("query.toml", text)]);
+    let error = files.load(&[], Overrides::default()).unwrap_err();
+    assert_eq!(error.fault(), Fault::Query);
+    millstream_common::describe_chain(&error).replace(&format!("{}/", files.0.path().display()), "")
+}
+
+fn value<'a>(loaded: &'a LoadedQuery, name: &str) -> &'a Value {
+    loaded.values.iter().find(|value| value.name == name).unwrap_or_else(|| panic!("no {name} in {:#?}", loaded.values))
+}
+
+#[test]
+fn the_least_query_has_defaults_for_the_rest() {
+    let loaded = load_text(MINIMAL).unwrap();
+    let spec = &loaded.spec;
+    assert_eq!((spec.name.as_deref(), spec.mode, spec.trigger), (None, OutputMode::Append, Trigger::Default));
+    assert_eq!(spec.sql, "SELECT * FROM lines");
+    assert_eq!(spec.checkpoint, None);
+    assert_eq!(value(&loaded, "output_mode").origin, Origin::Default);
+    assert_eq!(value(&loaded, "sink.format").origin.to_string(), format!("query file {}:7", loaded.file.display()));
+}
+
+#[test]
+fn everything_that_a_query_can_say_arrives() {
+    let files = Files::new(&[
+        ("query.sql", "SELECT 1"),
+        ("words.wasm", "not really"),
+        (
+            "query.toml",
+            r#"
+            name = "counts"
+            sql_file = "query.sql"
+            output_mode = "Complete"
+            trigger = "10 seconds"
+            checkpoint = "state/here"
+            [[source]]
+            name = "events"
+            format = "json"
+            schema = "ts TIMESTAMP, word STRING"
+            watermark = { column = "ts", delay = "1 minute" }
+            [source.options]
+            path = "in/*"
+            maxFilesPerTrigger = 3
+            latestFirst = false
+            [[table]]
+            name = "pages"
+            format = "csv"
+            schema = "id INT"
+            options = { path = "/data/pages.csv", header = true }
+            [plugin.words]
+            component = "words.wasm"
+            on_fault = "dead-letter"
+            memory = "32 MiB"
+            deadline = "250 ms"
+            result = 1048576
+            [sink]
+            format = "parquet"
+            options = { path = "s3://bucket/out" }
+            [settings]
+            spark.sql.shuffle.partitions = 3
+            "spark.sql.ansi.enabled" = false
+            [uid]
+            "hot-aggregate" = "old-aggregate"
+            "#,
+        ),
+    ]);
+    let loaded = files.load(&[], Overrides::default()).unwrap();
+    let spec = &loaded.spec;
+    assert_eq!(
+        (spec.name.as_deref(), spec.sql.as_str(), spec.mode),
+        (Some("counts"), "SELECT 1", OutputMode::Complete)
+    );
+    assert_eq!(spec.trigger, Trigger::ProcessingTime(Duration::from_secs(10)));
+    assert_eq!(spec.checkpoint.as_deref(), Some(&*files.text("state/here")));
+    let stream = &spec.streams[0];
+    assert_eq!(stream.source.options.get("path"), Some(&*files.text("in/*")));
+    assert_eq!(stream.source.options.get("maxfilespertrigger"), Some("3"));
+    assert_eq!(stream.source.schema.as_ref().unwrap().fields().len(), 2);
+    assert_eq!(stream.event_time.as_ref().unwrap().delay_us, 60_000_000);
+    let TableSpec::Files(table) = &spec.tables[0] else { panic!("{:?}", spec.tables) };
+    assert_eq!(table.options.get("path"), Some("/data/pages.csv"));
+    let plugin = &spec.plugins[0];
+    assert_eq!((plugin.name.as_str(), plugin.on_fault), ("words", FaultPolicy::DeadLetter));
+    assert_eq!(plugin.component, b"not really");
+    assert_eq!(plugin.limits.memory_bytes, 32 << 20);
+    assert_eq!(plugin.limits.deadline, Duration::from_millis(250));
+    assert_eq!(plugin.limits.result_bytes, 1 << 20);
+    assert_eq!(spec.sink.options.get("path"), Some("s3://bucket/out"));
+    assert_eq!((spec.settings.partitions, spec.settings.ansi), (3, false));
+    assert_eq!(spec.uids["hot-aggregate"], "old-aggregate");
+}
+
+#[test]
+fn unknown_keys_are_named_with_their_line_and_those_that_exist() {
+    let refused = refusal(&MINIMAL.replace("[sink]", "optoins = {}\n[sink]"));
+    assert!(refused.starts_with("query.toml:6: unknown field `optoins`"), "{refused}");
+    assert!(refused.contains("`options`") && refused.contains("`watermark`"), "{refused}");
+    let refused = refusal(&format!("triger = \"once\"\n{MINIMAL}"));
+    assert!(refused.starts_with("query.toml:1: unknown field `triger`") && refused.contains("`trigger`"), "{refused}");
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    for (change, to, wanted) in [
+        ("sql = \"SELECT * FROM lines;\"", "", "query.toml: `sql` is missing"),
+        ("sql = \"SELECT * FROM lines;\"", "sql = \" ; \"", "query.toml:2: `sql` is missing"),
+        ("[sink]\nformat = \"console\"", "", "query.toml: `sink` is missing"),
+        ("format = \"console\"", "", "query.toml:6: `sink.format` is missing"),
+        ("name = \"lines\"", "", "query.toml:3: `source.name` is missing"),
+        ("name = \"lines\"", "name = \"\"", "`source.name` cannot be ``"),
+        (
+            "format = \"rate\"",
+            "format = \"rate\"\nschema = \"a NOTHING\"",
+            "query.toml:6: `source.lines.schema` cannot be",
+        ),
+        (
+            "format = \"rate\"",
+            "format = \"rate\"\nwatermark = { column = \"t\" }",
+            "`source.lines.watermark.delay` is missing",
+        ),
+        (
+            "format = \"rate\"",
+            "format = \"rate\"\nwatermark = { column = \"t\", delay = \"-1 second\" }",
+            "a delay cannot be negative",
+        ),
+        ("format = \"rate\"", "format = \"rate\"\noptions = { a = [1] }", "query.toml:6: invalid type: sequence"),
+        ("[sink]", "[settings]\nspark.nonsense = 1\n[sink]", "query.toml:7: setting `spark.nonsense` is unknown"),
+        ("[sink]", "[settings]\nspark.sql.shuffle.partitions = 0\n[sink]", "a number from 1 to 1024"),
+        ("[sink]", "[uid]\na = \"../b\"\n[sink]", "query.toml:7: `uid.a` cannot be `../b`"),
+        ("[sink]", "[[table]]\nname = \"LINES\"\nformat = \"csv\"\n[sink]", "the name `LINES` is there twice"),
+        ("[sink]", "[plugin.p]\n[sink]", "query.toml:6: `plugin.p.component` is missing"),
+        ("[sink]", "[plugin.p]\ncomponent = \"p.wasm\"\n[sink]", "cannot read a component `p.wasm`"),
+        ("sql =", "output_mode = \"sometimes\"\nsql =", "query.toml:2: `output_mode` cannot be `sometimes`"),
+        ("sql =", "trigger = \"sometimes\"\nsql =", "query.toml:2: `trigger` cannot be `sometimes`"),
+        ("sql =", "name = \"\"\nsql =", "query.toml:2: `name` cannot be ``"),
+        ("sql =", "sql_file = \"a\"\nsql =", "`sql` and `sql_file` are both there"),
+        ("sql =", "this is not TOML\nsql =", "query.toml:2: "),
+    ] {
+        let refused = refusal(&MINIMAL.replace(change, to));
+        assert!(refused.contains(wanted), "wanted `{wanted}`, got `{refused}`");
+    }
+}
+
+#[test]
+fn files_that_are_none_are_refused_before_they_are_read() {
+    let folder = TempDir::new().unwrap();
+    let refused = |path: &Path| load(path, None, &[], Overrides::default()).unwrap_err();
+    assert!(matches!(refused(folder.path()), QueryFileError::Unreadable { .. }));
+    assert!(matches!(refused(Path::new("/dev/zero")), QueryFileError::Unreadable { .. }));
+    let missing = refused(&folder.path().join("none.toml"));
+    assert_eq!((missing.fault(), missing.hint().is_some()), (Fault::Query, true));
+    let large = folder.path().join("large.toml");
+    std::fs::write(&large, "#".repeat((FILE_BYTES + 1) as usize)).unwrap();
+    assert!(matches!(refused(&large), QueryFileError::TooLarge { limit: FILE_BYTES, .. }));
+    let binary = folder.path().join("binary.toml");
+    std::fs::write(&binary, [0xff, 0xfe]).unwrap();
+    assert!(refused(&binary).to_string().contains("cannot read a query file"));
+    let deep = folder.path().join("deep.toml");
+    std::fs::write(&deep, format!("settings = {}1{}", "{a = ".repeat(5000), "}".repeat(5000))).unwrap();
+    assert!(matches!(refused(&deep), QueryFileError::Syntax { .. }));
+}
+
+#[test]
+fn the_last_word_wins_and_every_value_says_whose_it_is() {
+    const PARTITIONS: &str = "spark.sql.shuffle.partitions";
+    const VARIABLE: &str = "MILLSTREAM_SETTING_SPARK_SQL_SHUFFLE_PARTITIONS";
+    let host = ("host.toml", "[settings]\nspark.sql.shuffle.partitions = 11\nspark.sql.ansi.enabled = false");
+    let plain = Files::new(&[("query.toml", MINIMAL), host]);
+    let loaded = plain.load(&[], Overrides::default()).unwrap();
+    assert_eq!(loaded.spec.settings.partitions, 11);
+    assert!(matches!(value(&loaded, PARTITIONS).origin, Origin::HostFile(_)));
+
+    let text = format!("trigger = \"once\"\ncheckpoint = \"a\"\n{MINIMAL}[settings]\n{PARTITIONS} = 22\n");
+    let files = Files::new(&[("query.toml", &*text), host]);
+    let loaded = files.load(&[], Overrides::default()).unwrap();
+    assert_eq!((loaded.spec.settings.partitions, loaded.spec.settings.ansi), (22, false));
+    assert!(matches!(value(&loaded, PARTITIONS).origin, Origin::QueryFile(_)));
+
+    let env = [(VARIABLE, "33"), ("MILLSTREAM_TRIGGER", "available now"), ("MILLSTREAM_CHECKPOINT", "b")];
+    let loaded = files.load(&env, Overrides::default()).unwrap();
+    let spec = &loaded.spec;
+    assert_eq!((spec.settings.partitions, spec.trigger), (33, Trigger::AvailableNow));
+    assert_eq!(spec.checkpoint.as_deref(), Some("b"), "relative to the working directory");
+    assert_eq!(value(&loaded, PARTITIONS).origin, Origin::Environment(VARIABLE.into()));
+
+    let overrides = Overrides {
+        trigger: Some("1 minute".into()),
+        checkpoint: Some("c".into()),
+        settings: vec![(PARTITIONS.into(), "44".into())],
+    };
+    let loaded = files.load(&env, overrides).unwrap();
+    let spec = &loaded.spec;
+    assert_eq!((spec.settings.partitions, spec.checkpoint.as_deref()), (44, Some("c")));
+    assert_eq!(spec.trigger, Trigger::ProcessingTime(Duration::from_secs(60)));
+    assert_eq!(value(&loaded, PARTITIONS).origin.to_string(), "flag --set");
+    assert_eq!(value(&loaded, "trigger").origin.to_string(), "flag --trigger");
+}
+
+#[test]
+fn wrong_variables_and_flags_are_named() {
+    let files = Files::new(&[("query.toml", MINIMAL)]);
+    let refused = |env: &[(&str, &str)], overrides| files.load(env, overrides).unwrap_err().to_string();
+    let none = Overrides::default;
+    assert!(refused(&[("MILLSTREAM_TRIGGER", "often")], none()).contains("`MILLSTREAM_TRIGGER` cannot be `often`"));
+    assert!(refused(&[("MILLSTREAM_CHECKPOINT", " ")], none()).contains("`MILLSTREAM_CHECKPOINT` is empty"));
+    let trigger = Overrides { trigger: Some("often".into()), ..none() };
+    assert!(refused(&[], trigger).starts_with("`--trigger often` does not fit"));
+    let setting = Overrides { settings: vec![("a".into(), "b".into())], ..none() };
+    assert!(refused(&[], setting).starts_with("`--set a=b` does not fit: setting `a` is unknown"));
+}
+
+#[test]
+fn the_operator_grants_what_plugins_may_use() {
+    let host = |text: &'static str| ("host.toml", text);
+    let query = |limits: &str| MINIMAL.replace("[sink]", &format!("[plugin.p]\ncomponent = \"p\"\n{limits}\n[sink]"));
+    let load =
+        |host, query: &str| Files::new(&[("p", ""), ("query.toml", query), host]).load(&[], Overrides::default());
+    let small = host("[plugins]\nmemory_max = \"16 MiB\"\ndeadline = \"100 ms\"\ndeadline_max = \"2 seconds\"");
+    let loaded = load(small, &query("")).unwrap();
+    let limits = &loaded.spec.plugins[0].limits;
+    assert_eq!((limits.memory_bytes, limits.deadline), (16 << 20, Duration::from_millis(100)));
+    assert!(matches!(value(&loaded, "plugin.p.memory").origin, Origin::HostFile(_)));
+    assert_eq!(value(&loaded, "plugin.p.result").origin, Origin::Default);
+
+    let limits = load(small, &query("deadline = \"2 seconds\"")).unwrap().spec.plugins[0].limits.clone();
+    assert_eq!(limits.deadline, Duration::from_secs(2));
+    let error = load(small, &query("memory = \"17 MiB\"")).unwrap_err();
+    assert!(
+        error.to_string().ends_with("plugin `p` asks for `memory = 17 MiB`, and the host file grants at most 16 MiB")
+    );
+    assert!(error.hint().unwrap().contains("memory_max"));
+    for limits in
+        ["memory = \"1 byte\"", "memory = \"5 GiB\"", "deadline = \"0 s\"", "deadline = \"2 hours\"", "result = 0"]
+    {
+        let error = load(host(""), &query(limits)).unwrap_err();
+        assert!(matches!(error, QueryFileError::Invalid { .. }), "{limits}: {error}");
+    }
+    let contradiction = host("[plugins]\nmemory = \"32 MiB\"\nmemory_max = \"16 MiB\"");
+    assert!(load(contradiction, &query("")).unwrap_err().to_string().contains("it is above `memory_max`"));
+}
+
+#[test]
+fn credentials_come_from_the_host_file_and_are_never_shown() {
+    let host = "[directories]\nrun = \"sockets\"\n[object_store]\naws_region = \"x\"\naws_secret_access_key = { env = \"KEY\" }";
+    let files = Files::new(&[("query.toml", MINIMAL), ("host.toml", host)]);
+    let loaded = files.load(&[("KEY", "hunter2")], Overrides::default()).unwrap();
+    let options = &loaded.spec.checkpoint_options;
+    assert!(options.contains(&("aws_secret_access_key".into(), "hunter2".into())), "{options:?}");
+    assert!(!format!("{:?}", loaded.values).contains("hunter2"));
+    assert_eq!(loaded.run_dir.as_deref(), Some(&*files.path("sockets")));
+    let error = files.load(&[], Overrides::default()).unwrap_err().to_string();
+    assert!(error.contains("the environment has no such variable"), "{error}");
+
+    let variable = files.text("host.toml");
+    let env = [("MILLSTREAM_HOST_FILE".to_owned(), variable), ("KEY".to_owned(), "k".to_owned())];
+    let loaded = load(&files.path("query.toml"), None, &env, Overrides::default()).unwrap();
+    assert_eq!(loaded.spec.checkpoint_options.len(), 2);
+}
+
+#[test]
+fn sparks_option_for_the_checkpoint_is_taken_too_but_not_twice() {
+    let with_option = MINIMAL.replace("\"console\"", "\"console\"\noptions = { checkpointLocation = \"c\" }");
+    let files = Files::new(&[("query.toml", &*with_option)]);
+    let loaded = files.load(&[], Overrides::default()).unwrap();
+    assert_eq!(loaded.spec.checkpoint, Some(files.text("c")));
+    assert_eq!(loaded.spec.sink.options.get("checkpointLocation"), None);
+    let refused = refusal(&format!("checkpoint = \"d\"\n{with_option}"));
+    assert!(refused.contains("are both there"), "{refused}");
+}

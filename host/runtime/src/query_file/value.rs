@@ -1,0 +1,73 @@
+//! Values that were decided on, and where each is from: what `check --show-settings` prints.
+
+use super::Place;
+use std::fmt;
+
+/// Where a value is from; later ones win over earlier ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody said anything.
+    Default,
+    /// The operator's file.
+    HostFile(Place),
+    /// The author's file.
+    QueryFile(Place),
+    /// A variable of the environment.
+    Environment(String),
+    /// A flag of the command line.
+    Flag(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::HostFile(place) => write!(f, "host file {place}"),
+            Self::QueryFile(place) => write!(f, "query file {place}"),
+            Self::Environment(name) => write!(f, "environment {name}"),
+            Self::Flag(flag) => write!(f, "flag {flag}"),
+        }
+    }
+}
+
+/// One value of a query. Secrets are not in it: their value reads `(hidden)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Value {
+    /// Its name: a key of the query file, with the names of its tables before it, or a setting.
+    pub name: String,
+    /// The value.
+    pub value: String,
+    /// Where it is from.
+    pub origin: Origin,
+}
+
+impl Value {
+    /// A value, hidden when its name says that it is a secret.
+    pub(super) fn new(name: impl Into<String>, value: impl Into<String>, origin: Origin) -> Self {
+        let name = name.into();
+        let value = if is_secret(&name) { "(hidden)".into() } else { value.into() };
+        Self { name, value, origin }
+    }
+}
+
+/// Whether a name is one of those that secrets have. Its last part decides: tables before it are named by people.
+fn is_secret(name: &str) -> bool {
+    let last = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase().replace(['_', '-'], "");
+    name.starts_with("object_store.")
+        || ["password", "secret", "token", "accesskey", "credential", "privatekey", "apikey"]
+            .iter()
+            .any(|word| last.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_hidden_by_their_names() {
+        for name in ["object_store.aws_region", "sink.options.password", "source.a.options.api-key"] {
+            assert_eq!(Value::new(name, "x", Origin::Default).value, "(hidden)", "{name}");
+        }
+        assert_eq!(Value::new("plugin.tokens.memory", "64 MiB", Origin::Default).value, "64 MiB");
+    }
+}

@@ -1,0 +1,85 @@
+//! A query as the runtime starts it: what the query file and the library's API both make.
+
+use crate::Settings;
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use millstream_common::{Digest, OutputMode, Trigger};
+use millstream_plan::EventTime;
+use millstream_sink::SinkSpec;
+use millstream_source::SourceSpec;
+use millstream_wasm::{FaultPolicy, PluginLimits};
+use std::collections::BTreeMap;
+
+/// A plugin of a query.
+#[derive(Debug, Clone)]
+pub struct PluginSpec {
+    /// Its name in the query: what `swap` calls it.
+    pub name: String,
+    /// The component's bytes.
+    pub component: Vec<u8>,
+    /// What every call may cost.
+    pub limits: PluginLimits,
+    /// What happens to rows at which it fails.
+    pub on_fault: FaultPolicy,
+}
+
+impl PluginSpec {
+    /// The digest of the component.
+    pub fn digest(&self) -> Digest {
+        Digest::of(&self.component)
+    }
+}
+
+/// A static table of a query.
+#[derive(Debug, Clone)]
+pub enum TableSpec {
+    /// Rows in memory.
+    Rows {
+        /// Its name in SQL.
+        name: String,
+        /// Its columns.
+        schema: SchemaRef,
+        /// Its rows.
+        rows: Vec<RecordBatch>,
+    },
+    /// Files, read once when the query starts.
+    Files(SourceSpec),
+}
+
+/// A stream of a query: where its rows come from, and its event time.
+#[derive(Debug, Clone)]
+pub struct StreamSpec {
+    /// The source.
+    pub source: SourceSpec,
+    /// The watermark, if there is one.
+    pub event_time: Option<EventTime>,
+}
+
+/// Everything that a query is.
+#[derive(Debug, Clone)]
+pub struct QuerySpec {
+    /// Its name: for people, for `swap`, and for the memory sink's table.
+    pub name: Option<String>,
+    /// The streams.
+    pub streams: Vec<StreamSpec>,
+    /// The static tables.
+    pub tables: Vec<TableSpec>,
+    /// The plugins.
+    pub plugins: Vec<PluginSpec>,
+    /// One SELECT.
+    pub sql: String,
+    /// Which rows go out.
+    pub mode: OutputMode,
+    /// When batches start.
+    pub trigger: Trigger,
+    /// Where the rows go.
+    pub sink: SinkSpec,
+    /// The checkpoint's folder or URL; without one the checkpoint lives in a temporary folder that goes with the run.
+    pub checkpoint: Option<String>,
+    /// Options of the checkpoint's object store (credentials, endpoints).
+    pub checkpoint_options: Vec<(String, String)>,
+    /// The settings.
+    pub settings: Settings,
+    /// Other uids for stateful operators.
+    pub uids: BTreeMap<String, String>,
+}
