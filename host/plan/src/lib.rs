@@ -19,6 +19,7 @@ mod plan;
 mod plugins;
 mod session;
 mod sql;
+mod static_subquery;
 mod stream_table;
 mod time_window;
 mod uid;

@@ -16,7 +16,7 @@ use datafusion::error::Result;
 use datafusion::execution::SessionState;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::{Extension, LogicalPlan, LogicalPlanBuilder, ScalarUDF};
-use datafusion::optimizer::Optimizer;
+use datafusion::optimizer::{Analyzer, Optimizer};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use millstream_wasm::FunctionKind;
 use std::collections::{BTreeMap, BTreeSet};
@@ -110,8 +110,11 @@ fn build_state(input: &QueryInput, generators: Vec<Generator>) -> std::result::R
         .with_optimizer_rules(rules)
         .with_type_planner(Arc::new(functions::SparkTypes));
     builder.expr_planners().get_or_insert_default().splice(0..0, parts.expr_planners);
-    builder.analyzer_rules().get_or_insert_default();
-    builder = builder.with_relation_planners(vec![Arc::new(planner)]);
+    let mut analyzer_rules = parts.analyzer_rules;
+    analyzer_rules.extend(Analyzer::new().rules);
+    analyzer_rules.push(Arc::new(IsolatePluginFaults));
+    builder = builder.with_relation_planners(vec![Arc::new(planner)]).with_analyzer_rules(analyzer_rules);
+    // Functions are registered last, one by one: the last one of a name or alias counts.
     let mut state = builder.build();
     for function in scalar {
         register_scalar(&mut state, function);
@@ -122,10 +125,6 @@ fn build_state(input: &QueryInput, generators: Vec<Generator>) -> std::result::R
     for function in parts.higher_order {
         register_higher_order(&mut state, function);
     }
-    let mut rules = parts.analyzer_rules;
-    rules.extend(state.analyzer().rules.iter().cloned());
-    rules.push(Arc::new(IsolatePluginFaults));
-    let state = SessionStateBuilder::new_from_existing(state).with_analyzer_rules(rules).build();
     Ok(state)
 }
 

@@ -63,6 +63,9 @@ impl Dialect for StreamingSqlDialect {
     fn supports_string_literal_backslash_escape(&self) -> bool {
         true
     }
+    fn allow_extract_custom(&self) -> bool {
+        true
+    }
     fn ignores_wildcard_escapes(&self) -> bool {
         true
     }

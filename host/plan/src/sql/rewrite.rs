@@ -68,6 +68,7 @@ impl VisitorMut for Rewriter<'_> {
     type Break = PlanError;
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<PlanError> {
+        name_repeated_columns(&mut query.body, false);
         // ORDER BY stands outside of the SELECT that it sorts.
         if let SetExpr::Select(select) = query.body.as_mut()
             && let Some(order_by) = &mut query.order_by
@@ -157,6 +158,28 @@ impl Rewriter<'_> {
     fn is_generator(&self, call: &Function) -> bool {
         let name = function_name(call);
         GENERATORS.contains(&name.as_str()) || self.table_functions.contains(&name)
+    }
+}
+
+/// Columns of one name in the later branches of a UNION get names of their own: the first branch names the result.
+fn name_repeated_columns(body: &mut SetExpr, is_later: bool) {
+    match body {
+        SetExpr::SetOperation { left, right, .. } => {
+            name_repeated_columns(left, is_later);
+            name_repeated_columns(right, true);
+        }
+        SetExpr::Select(select) if is_later => {
+            let mut seen = BTreeSet::new();
+            for (position, item) in select.projection.iter_mut().enumerate() {
+                if let SelectItem::UnnamedExpr(expr) = item
+                    && !seen.insert(expr.to_string())
+                {
+                    let alias = Ident::new(format!("__column_{position}"));
+                    *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+                }
+            }
+        }
+        _ => {}
     }
 }
 
