@@ -1,0 +1,88 @@
+//! `millstream checkpoint show`.
+
+use super::PlaceArguments;
+use crate::failure::Failure;
+use crate::output;
+use clap::Args;
+use millstream_runtime::Session;
+use millstream_runtime::inspect::{BatchSummary, CheckpointSummary, checkpoint};
+use std::fmt::Write;
+
+/// Shows whose checkpoint it is, which batches it has, what a restart would do, and the offsets, code and state of the last
+/// batch. Reads only.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    millstream checkpoint show checkpoints/words\n  \
+    millstream checkpoint show s3://bucket/words --host-file host.toml --json")]
+pub(crate) struct ShowArguments {
+    #[command(flatten)]
+    place: PlaceArguments,
+}
+
+/// Does it.
+pub(crate) fn run(arguments: &ShowArguments) -> Result<(), Failure> {
+    let place = &arguments.place;
+    let summary = checkpoint(&Session::new()?, &place.place, &place.host()?.object_store)?;
+    output::print(&if place.json { super::json(&summary)? } else { describe(&summary) })
+}
+
+fn describe(summary: &CheckpointSummary) -> String {
+    let mut text = String::new();
+    let mut line = |title: &str, value: &str| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{title:<10} {value}");
+    };
+    line("place", &summary.place);
+    line("query", &format!("{} {}", summary.name.as_deref().unwrap_or("unnamed"), summary.query));
+    line("made", &format!("{}, format {}", summary.created, summary.format_version));
+    if let Some(lease) = &summary.lease {
+        let state = if lease.released { "given back by" } else { "held by" };
+        line("lease", &format!("{state} {}, until {}", lease.holder, lease.expires));
+    }
+    line("defined", &span(summary.defined));
+    line("done", &span(summary.done));
+    line("next", &summary.next);
+    if let Some(last) = &summary.last {
+        batch(last, &mut line);
+    }
+    for state in &summary.state {
+        let (files, bytes, version) = (state.files, state.bytes, state.version);
+        line(
+            "state",
+            &format!(
+                "{} in {} partitions: version {version}, {files} files, {bytes} bytes",
+                state.uid, state.partitions
+            ),
+        );
+        if let Some(schema) = &state.schema {
+            line("", &format!("  {schema}"));
+        }
+    }
+    text
+}
+
+fn batch(last: &BatchSummary, line: &mut impl FnMut(&str, &str)) {
+    line("batch", &format!("{} of {}", last.batch, last.time));
+    if let Some(watermark) = &last.watermark {
+        line("watermark", watermark);
+    }
+    for (name, range) in &last.sources {
+        let offset = |offset: &Option<serde_json::Value>| offset.as_ref().map_or("the start".into(), |o| o.to_string());
+        line("source", &format!("{name}: {} to {}", offset(&range.start), offset(&range.end)));
+    }
+    for (name, plugin) in &last.plugins {
+        let swapped = if plugin.digest == plugin.declared { "" } else { ", swapped in" };
+        line("plugin", &format!("{name}: {} ({}){swapped}", plugin.digest, plugin.wit));
+    }
+    for (name, value) in &last.settings {
+        line("setting", &format!("{name} = {value}"));
+    }
+}
+
+fn span(batches: Option<(u64, u64)>) -> String {
+    match batches {
+        None => "none".into(),
+        Some((first, last)) if first == last => format!("batch {first}"),
+        Some((first, last)) => format!("batches {first} to {last}"),
+    }
+}

@@ -1,0 +1,22 @@
+//! `millstream explain`: what a query is made of.
+
+use super::query_arguments::QueryArguments;
+use crate::failure::Failure;
+use crate::output;
+use clap::Args;
+use millstream_runtime::{Session, inspect};
+
+/// Shows the logical plan, the operators with their uids, the state that they keep, and the digests of plugins.
+#[derive(Args)]
+#[command(after_help = "Example:\n  millstream explain query.toml")]
+pub(crate) struct ExplainArguments {
+    #[command(flatten)]
+    query: QueryArguments,
+}
+
+/// Does it.
+pub(crate) fn run(arguments: &ExplainArguments) -> Result<(), Failure> {
+    let loaded = arguments.query.load()?;
+    let checked = inspect::check(&Session::new()?, &loaded.spec)?;
+    output::print(&checked.explain())
+}

@@ -1,0 +1,53 @@
+//! The commands, one file each: arguments as typed, then the options of the runtime, then a few calls.
+
+mod check;
+mod checkpoint;
+mod explain;
+mod plugin;
+mod query_arguments;
+mod run;
+mod status;
+mod stop;
+mod swap;
+
+use crate::failure::Failure;
+use clap::Subcommand;
+
+/// What can be asked for.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Runs a query until it is done or told to stop.
+    Run(run::RunArguments),
+    /// Plans a query and says why it could not run; runs and creates nothing.
+    Check(check::CheckArguments),
+    /// Shows a query's plan, operators with their uids, state and plugins with their digests.
+    Explain(explain::ExplainArguments),
+    /// Puts another component in the place of a plugin of a running query, between two batches.
+    Swap(swap::SwapArguments),
+    /// Shows what running queries do.
+    Status(status::StatusArguments),
+    /// Asks a running query to stop after the batch that it is in.
+    Stop(stop::StopArguments),
+    /// Makes, builds and inspects plugins.
+    #[command(subcommand)]
+    Plugin(plugin::PluginCommand),
+    /// Shows and verifies checkpoints.
+    #[command(subcommand)]
+    Checkpoint(checkpoint::CheckpointCommand),
+}
+
+impl Command {
+    /// Does it.
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match self {
+            Self::Run(arguments) => run::run(arguments),
+            Self::Check(arguments) => check::run(&arguments),
+            Self::Explain(arguments) => explain::run(&arguments),
+            Self::Swap(arguments) => swap::run(&arguments),
+            Self::Status(arguments) => status::run(&arguments),
+            Self::Stop(arguments) => stop::run(&arguments),
+            Self::Plugin(command) => command.run(),
+            Self::Checkpoint(command) => command.run(),
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! `millstream plugin …`: from nothing to a component, and what is in one.
+
+mod build;
+mod inspect;
+mod new;
+
+use crate::failure::Failure;
+use clap::Subcommand;
+
+/// What can be done with plugins.
+#[derive(Subcommand)]
+pub(crate) enum PluginCommand {
+    /// Makes the folder of a new plugin, which builds and passes its tests as it is.
+    New(new::NewArguments),
+    /// Builds a plugin's component.
+    Build(build::BuildArguments),
+    /// Shows a component's functions, permissions, digest and size.
+    Inspect(inspect::InspectArguments),
+}
+
+impl PluginCommand {
+    /// Does it.
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match self {
+            Self::New(arguments) => new::run(&arguments),
+            Self::Build(arguments) => build::run(&arguments),
+            Self::Inspect(arguments) => inspect::run(&arguments),
+        }
+    }
+}

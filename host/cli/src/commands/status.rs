@@ -1,0 +1,49 @@
+//! `millstream status`: what running queries do.
+
+use super::query_arguments::RunningArguments;
+use crate::failure::Failure;
+use crate::output;
+use clap::Args;
+use millstream_runtime::control::{ControlClient, RunningQuery};
+use std::fmt::Write;
+
+/// Shows one running query with the progress of its last batch, or a line for each of them.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  millstream status\n  millstream status query.toml")]
+pub(crate) struct StatusArguments {
+    /// The running query: its query file, name, or id; all of them when left out.
+    #[arg(value_name = "QUERY")]
+    query: Option<String>,
+    #[command(flatten)]
+    running: RunningArguments,
+}
+
+/// Does it.
+pub(crate) fn run(arguments: &StatusArguments) -> Result<(), Failure> {
+    let dir = arguments.running.run_dir()?;
+    let Some(which) = &arguments.query else {
+        let lines = ControlClient::running(&dir)?.iter().map(line).collect::<String>();
+        return output::print(&lines);
+    };
+    let query = ControlClient::find(&dir, which)?;
+    let mut text = line(&query);
+    if let Some(progress) = &query.last_progress {
+        for plugin in &progress.plugins {
+            let refused = plugin.swap_refused.as_ref().map(|why| format!(", last swap refused: {why}"));
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "  plugin {} {}{}", plugin.name, plugin.digest, refused.unwrap_or_default());
+        }
+        for state in &progress.state_operators {
+            let _ = writeln!(text, "  state {}: {} rows", state.uid, state.num_rows_total);
+        }
+    }
+    output::print(&text)
+}
+
+fn line(query: &RunningQuery) -> String {
+    let batch = match &query.last_progress {
+        Some(progress) => format!("batch {} done", progress.batch_id),
+        None => "no batch yet".into(),
+    };
+    format!("{}: {}, {batch}, process {}\n", query.label(), query.message, query.pid)
+}
