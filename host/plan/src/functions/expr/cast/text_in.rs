@@ -259,8 +259,8 @@ fn zone_offset(zone: &str, local: i64) -> Option<i64> {
         return Some(if offset.starts_with('-') { -seconds } else { seconds });
     }
     let seconds = local.div_euclid(MICROS_PER_SECOND);
-    let epoch = NaiveDate::from_ymd_opt(1970, 1, 1)?.and_hms_opt(0, 0, 0)?;
-    let at: NaiveDateTime = epoch.checked_add_signed(chrono::Duration::try_seconds(seconds)?)?;
+    let start = NaiveDate::from_ymd_opt(1970, 1, 1)?.and_hms_opt(0, 0, 0)?;
+    let at: NaiveDateTime = start.checked_add_signed(chrono::Duration::try_seconds(seconds)?)?;
     let zone = Tz::from_str(zone).ok()?;
     zone.offset_from_local_datetime(&at).earliest().map(|offset| offset.fix().local_minus_utc().into())
 }
