@@ -1,0 +1,87 @@
+//! Plugins: from nothing to a component, and what is in one.
+
+use crate::console::{COUNTS, Console, repository};
+use std::process::Command;
+
+/// The least component: it is one, and it offers nothing.
+const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
+/// The least core module.
+const CORE: &[u8] = b"\0asm\x01\0\0\0";
+
+#[test]
+fn the_template_passes_its_tests_builds_and_describes_itself() {
+    let console = Console::with(COUNTS);
+    let sdk = repository("guest-sdk/rust").display().to_string();
+    let made = console.run(&["plugin", "new", "my-words", "--lang", "rust", "--sdk", &sdk]).expect(0, &[]);
+    made.prints(&["made my-words"]);
+    let mut tests = Command::new("cargo");
+    tests.args(["test", "--quiet"]).current_dir(console.path("my-words"));
+    // One folder for the tests of all runs: the SDK is compiled once.
+    tests.env("CARGO_TARGET_DIR", repository("target").join("template"));
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(std::path::PathBuf::from);
+    if let Some(target) = target {
+        tests.env("CARGO_TARGET_DIR", target.join("template"));
+    }
+    let tested = tests.output().unwrap();
+    let said = String::from_utf8_lossy(&tested.stdout);
+    assert!(tested.status.success() && said.contains("2 passed"), "{said}{}", String::from_utf8_lossy(&tested.stderr));
+
+    let built = console.run(&["plugin", "build", "my-words"]).expect(0, &["compiling my-words"]);
+    built.prints(&["my-words/my_words.wasm\n", "function   table words(line Utf8"]);
+    let file = "my-words/my_words.wasm";
+    console.run(&["plugin", "inspect", file]).expect(0, &[]).prints(&[
+        "digest     ",
+        "world      millstream:plugin@",
+        "function   scalar loudness(text Utf8",
+        "may use    ",
+    ]);
+    let json = console.run(&["plugin", "inspect", file, "--json"]).expect(0, &[]);
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["functions"][1]["name"], "loudness");
+    assert_eq!(json["functions"][1]["results"][0]["data_type"], "Float64");
+
+    let query = "sql = \"SELECT word, loudness(word) AS loud FROM lines LATERAL VIEW words(value) w AS word\"\n\
+                 trigger = \"available now\"\ncheckpoint = \"checkpoint\"\n\
+                 [[source]]\nname = \"lines\"\nformat = \"text\"\noptions = { path = \"in\" }\n\
+                 [plugin.words]\ncomponent = \"my-words/my_words.wasm\"\n\
+                 [sink]\nformat = \"csv\"\noptions = { path = \"out\" }\n";
+    console.write("query.toml", query);
+    console.write("in/a.txt", "HELP me\n");
+    console.run(&["run", "query.toml"]).expect(0, &["1 rows in, 2 rows out"]);
+    let file = console.names("out").into_iter().find(|name| name.ends_with(".csv")).unwrap();
+    assert_eq!(console.read(&format!("out/{file}")), "HELP,1.0\nme,0.0\n");
+}
+
+#[test]
+fn a_plugin_is_not_made_over_what_is_there_nor_under_a_bad_name() {
+    let console = Console::with(COUNTS);
+    console.write("words/keep.txt", "mine");
+    console
+        .run(&["plugin", "new", "words"])
+        .expect(1, &["error: cannot make a plugin in `words`: it is there already"]);
+    assert_eq!(console.names("words"), ["keep.txt"]);
+    console.run(&["plugin", "new", "../evil"]).expect(2, &["use a lower-case letter"]);
+    console.run(&["plugin", "new", "a", "--lang", "cobol"]).expect(2, &["possible values: rust"]);
+    console.run(&["plugin", "new", "a", "--sdk", "."]).expect(1, &["there is no millstream-sdk in `.`", "hint: "]);
+    assert!(!console.path("a").exists());
+}
+
+#[test]
+fn a_folder_without_a_plugin_and_source_that_does_not_compile_are_told() {
+    let console = Console::with(COUNTS);
+    console.run(&["plugin", "build", "."]).expect(1, &["error: there is no plugin in `.`", "hint: make one with"]);
+}
+
+#[test]
+fn files_that_are_no_components_of_ours_are_refused_with_what_they_are() {
+    let console = Console::with(COUNTS);
+    console.write("text.wasm", "hello");
+    console.write("core.wasm", CORE);
+    console.write("empty.wasm", EMPTY);
+    let inspect = |file| console.run(&["plugin", "inspect", file]);
+    inspect("text.wasm").expect(1, &["is not a WebAssembly component: it does not start like WebAssembly", "hint: "]);
+    inspect("core.wasm").expect(1, &["it is a core module, not yet wrapped as a component"]);
+    let empty = inspect("empty.wasm").expect(1, &["is a component of a foreign world: it exports nothing"]);
+    empty.prints(&["size       8 bytes", "imports    nothing", "exports    nothing"]);
+    inspect("none.wasm").expect(1, &["cannot read a component `none.wasm`"]);
+}
