@@ -32,5 +32,5 @@ fn a_plugin_of_ones_own_is_made_run_and_swapped() {
     let tables: Vec<&str> = output.split("Batch: ").collect();
     assert!(tables.iter().any(|table| table.contains("|  HELP|")), "{output}");
     assert!(tables.last().is_some_and(|table| table.contains("|  help|")), "{output}");
-    assert!(output.contains("taken "), "{output}");
+    assert!(output.contains("accepted"), "{output}");
 }
