@@ -62,7 +62,10 @@ fn what_is_wrong_with_a_query_is_told_before_anything_is_made() {
             COUNTS.replace("output_mode", "mode"),
             "error: query.toml:4: unknown field `mode`, expected one of `name`, `sql`",
         ),
-        (COPY.replace("trigger =", "output_mode = \"complete\"\ntrigger ="), "hint: "),
+        (
+            COPY.replace("trigger =", "output_mode = \"complete\"\ntrigger ="),
+            "cannot take output mode complete; it takes append",
+        ),
         (
             COPY.replace("checkpoint = \"checkpoint\"", ""),
             "error: sink `json` writes exactly once, and for that the query needs a checkpoint",

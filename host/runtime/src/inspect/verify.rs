@@ -2,7 +2,7 @@
 
 use super::checkpoint::manifests;
 use crate::{RuntimeError, Session};
-use millstream_checkpoint::Checkpoint;
+use millstream_checkpoint::{Checkpoint, CheckpointError};
 use millstream_common::{BatchId, Hint, OperatorUid, describe_chain};
 use millstream_state::{LogStore, StateError, StateManifest, StoreOptions};
 use serde::Serialize;
@@ -43,6 +43,10 @@ pub struct VerifyReport {
 /// When there is no checkpoint, or its files cannot be listed or read at all.
 pub fn verify(session: &Session, place: &str, options: &[(String, String)]) -> Result<VerifyReport, RuntimeError> {
     let files = session.open_checkpoint(place, options)?;
+    // A place where nothing ever was is not a damaged checkpoint.
+    if let Err(error @ CheckpointError::Absent { .. }) = Checkpoint::open(Arc::clone(&files)) {
+        return Err(error.into());
+    }
     let report = millstream_checkpoint::verify(&files)?;
     let findings = report.findings.into_iter();
     let mut verified = VerifyReport {
