@@ -1,0 +1,102 @@
+//! Every story of `stories/`, played straight, with restarts, with other partition counts, and with crashes.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use streaming_stories::{Story, Variant, crash_everywhere, parse, play};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("stories")
+}
+
+fn story(name: &str) -> Story {
+    let text = std::fs::read_to_string(folder().join(format!("{name}.stream"))).unwrap();
+    parse(name, &text).unwrap_or_else(|error| panic!("{error:#}"))
+}
+
+fn check(name: &str, variant: Variant) {
+    if let Err(error) = play(&story(name), variant) {
+        panic!("{variant:?}\n{error:#}");
+    }
+}
+
+/// Stories whose meaning depends on an unbroken run.
+fn is_straight_only(name: &str) -> bool {
+    story(name).straight_only.is_some()
+}
+
+macro_rules! stories {
+    ($($name:ident),* $(,)?) => {
+        const NAMES: &[&str] = &[$(stringify!($name)),*];
+        $(mod $name {
+            use super::*;
+            const NAME: &str = stringify!($name);
+
+            #[test]
+            fn is_true() {
+                check(NAME, Variant::default());
+            }
+
+            #[test]
+            fn survives_a_restart_after_every_batch() {
+                if !is_straight_only(NAME) {
+                    check(NAME, Variant { restart_after_every_batch: true, ..Variant::default() });
+                }
+            }
+
+            #[test]
+            fn is_true_with_one_two_and_five_partitions() {
+                for partitions in [1, 2, 5] {
+                    check(NAME, Variant { partitions: Some(partitions), ..Variant::default() });
+                }
+            }
+
+            #[test]
+            fn survives_a_crash_at_every_durable_write() {
+                if !is_straight_only(NAME) {
+                    let crashes = crash_everywhere(&story(NAME), Variant::default());
+                    let crashes = crashes.unwrap_or_else(|error| panic!("{error:#}"));
+                    assert!(crashes >= 10, "{crashes} crashes are too few");
+                }
+            }
+        })*
+    };
+}
+
+stories!(
+    dead_letters,
+    division_by_zero,
+    global_aggregate,
+    having,
+    late_after_restart,
+    limit,
+    row_errors_fail,
+    row_errors_skip,
+    skipped_rows,
+    sliding_window,
+    snapshots,
+    union_max,
+    union_min,
+    union_min_idle,
+    watermark_append,
+    watermark_update,
+    watermark_without_no_data_batches,
+    word_count_complete,
+);
+
+#[test]
+fn every_story_in_the_folder_is_played() {
+    let files = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
+    let stems: BTreeSet<String> = files.map(|file| file.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
+    assert_eq!(stems, NAMES.iter().map(|name| (*name).to_owned()).collect());
+}
+
+#[test]
+fn a_false_story_is_told_with_steps_offsets_sink_and_plan() {
+    let text = "# Goal: fail.\nsource s (v bigint)\nquery SELECT v FROM s\nmode append\nadd s 1\nbatch\n----\n2\n";
+    let error = play(&parse("false", text).unwrap(), Variant::default()).unwrap_err().to_string();
+    for part in ["=>   6  batch", "s: (none, 0]", "0: [\"1\"]", "== Logical plan =="] {
+        assert!(error.contains(part), "{part} in {error}");
+    }
+}
