@@ -14,7 +14,7 @@ use millstream_common::{BatchId, Digest};
 use millstream_wasm::Component;
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A swap that took place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,23 +37,39 @@ pub struct SwapRequest {
 
 /// The swaps that wait for the next border.
 #[derive(Clone, Default)]
-pub(super) struct SwapQueue(Arc<Mutex<VecDeque<SwapRequest>>>);
+pub(super) struct SwapQueue(Arc<Mutex<Waiting>>);
+
+#[derive(Default)]
+struct Waiting {
+    requests: VecDeque<SwapRequest>,
+    /// Why no border comes any more.
+    closed: Option<String>,
+}
 
 impl SwapQueue {
-    /// Adds one.
+    /// Adds one; answers it at once when the query is over.
     pub(super) fn push(&self, request: SwapRequest) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(request);
+        let mut waiting = self.lock();
+        match &waiting.closed {
+            None => waiting.requests.push_back(request),
+            Some(reason) => answer(&request.reply, Err(reason.clone())),
+        }
     }
 
     fn take_all(&self) -> VecDeque<SwapRequest> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.lock().requests)
     }
 
-    /// Answers everybody who still waits: the query is over.
+    /// Answers everybody who still waits, and everybody who asks from now on: the query is over.
     pub(super) fn close(&self, reason: &str) {
+        self.lock().closed = Some(reason.to_owned());
         for request in self.take_all() {
             answer(&request.reply, Err(reason.to_owned()));
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
