@@ -14,7 +14,9 @@ pub fn root() -> PathBuf {
 
 /// Bash at the top of the repository, building where this test was built.
 pub fn bash() -> Command {
-    let mut bash = Command::new("bash");
+    // What waits in vain must not hold up the other tests for ever.
+    let mut bash = Command::new("timeout");
+    bash.args(["--kill-after=30", "1800", "bash"]);
     bash.current_dir(root());
     let built = std::env::current_exe().expect("a test knows its file");
     // TARGET/debug/deps/test
