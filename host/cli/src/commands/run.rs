@@ -10,7 +10,7 @@ use millstream_runtime::control::{ControlServer, RunDir};
 use millstream_runtime::query_file::LoadedQuery;
 use millstream_runtime::{Progress, RuntimeError, Session, StreamingQuery, inspect};
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -203,7 +203,9 @@ impl Signals {
             (0, Some(query)) => {
                 query.ask_to_stop();
                 if !quiet {
-                    output::note(&format!("\nstopping{}; again to stop at once", after_batch(query)));
+                    // Below the live line and the terminal's own `^C`.
+                    let below = if std::io::stderr().is_terminal() { "\n" } else { "" };
+                    output::note(&format!("{below}stopping{}; again to stop at once", after_batch(query)));
                 }
             }
             // Nothing runs yet, or the user insists.
