@@ -70,6 +70,14 @@ fn a_plugin_is_not_made_over_what_is_there_nor_under_a_bad_name() {
 fn a_folder_without_a_plugin_and_source_that_does_not_compile_are_told() {
     let console = Console::with(COUNTS);
     console.run(&["plugin", "build", "."]).expect(1, &["error: there is no plugin in `.`", "hint: make one with"]);
+    let sdk = repository("guest-sdk/rust").display().to_string();
+    console.run(&["plugin", "new", "broken", "--sdk", &sdk]).expect(0, &[]);
+    console.write("broken/src/lib.rs", "fn broken() -> u32 { \"text\" }\n");
+    let ended = console
+        .run(&["plugin", "build", "broken"])
+        .expect(1, &["error: cannot compile the plugin in `broken`:", "mismatched types"]);
+    assert_eq!(ended.stdout, "");
+    assert!(!console.path("broken/broken.wasm").exists());
 }
 
 #[test]
