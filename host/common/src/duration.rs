@@ -27,7 +27,8 @@ pub fn parse_micros(text: &str) -> Result<i64, DurationError> {
     }
     let mut total: i64 = 0;
     while !rest.is_empty() {
-        let digits = rest.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-' || c == '+')).unwrap_or(rest.len());
+        let digits =
+            rest.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-' || c == '+')).unwrap_or(rest.len());
         let number: f64 = rest[..digits].parse().map_err(|_| fail("a number is expected before each unit"))?;
         rest = rest[digits..].trim_start();
         let letters = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());

@@ -80,7 +80,12 @@ impl Options {
     ///
     /// # Errors
     /// [`OptionError::Invalid`] with `expected` as the reason.
-    pub fn parse<T: std::str::FromStr>(&self, owner: &str, key: &str, expected: &str) -> Result<Option<T>, OptionError> {
+    pub fn parse<T: std::str::FromStr>(
+        &self,
+        owner: &str,
+        key: &str,
+        expected: &str,
+    ) -> Result<Option<T>, OptionError> {
         let Some(value) = self.get(key) else { return Ok(None) };
         match value.trim().parse() {
             Ok(parsed) => Ok(Some(parsed)),

@@ -75,6 +75,7 @@ fn names_of(input: &QueryInput) -> Names {
 fn spell(statement: &mut Statement) {
     functions::expr::spell_literals(statement);
     let flow = visit_expressions_mut(statement, |expr| {
+        functions::text::unescape_literal(expr);
         functions::text::rewrite_ast_expr(expr);
         ControlFlow::<Infallible>::Continue(())
     });

@@ -180,8 +180,7 @@ mod tests {
     fn starts_of(spec: WindowSpec, time: i64) -> Vec<i64> {
         let list = sliding(spec, &TimestampMicrosecondArray::from(vec![time])).unwrap();
         let structs = list.as_list::<i32>().value(0);
-        let starts = structs.as_struct().column(0).as_primitive::<TimestampMicrosecondType>().values().to_vec();
-        starts
+        structs.as_struct().column(0).as_primitive::<TimestampMicrosecondType>().values().to_vec()
     }
 
     #[test]

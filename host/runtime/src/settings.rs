@@ -70,11 +70,11 @@ pub enum SettingError {
 }
 
 /// Names, kept in one place; the order is that of the documents.
-pub const PARTITIONS: &str = "spark.sql.shuffle.partitions";
+pub(crate) const PARTITIONS: &str = "spark.sql.shuffle.partitions";
 /// See [`Settings::ansi`].
-pub const ANSI: &str = "spark.sql.ansi.enabled";
+pub(crate) const ANSI: &str = "spark.sql.ansi.enabled";
 /// See [`Settings::watermark_policy`].
-pub const WATERMARK_POLICY: &str = "spark.sql.streaming.multipleWatermarkPolicy";
+pub(crate) const WATERMARK_POLICY: &str = "spark.sql.streaming.multipleWatermarkPolicy";
 const NO_DATA_BATCHES: &str = "spark.sql.streaming.noDataMicroBatches.enabled";
 const BATCHES_RETAINED: &str = "spark.sql.streaming.minBatchesToRetain";
 const POLLING_DELAY: &str = "spark.sql.streaming.pollingDelay";
@@ -83,7 +83,7 @@ const RECENT_PROGRESS: &str = "spark.sql.streaming.numRecentProgressUpdates";
 const CHANGELOGS: &str = "spark.sql.streaming.stateStore.minDeltasForSnapshot";
 
 /// All names.
-pub const NAMES: [&str; 9] = [
+pub(crate) const NAMES: [&str; 9] = [
     PARTITIONS,
     ANSI,
     WATERMARK_POLICY,

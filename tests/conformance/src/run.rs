@@ -123,12 +123,11 @@ fn drive(
         if let Some(failure) = step(&mut run, Some(file), &mut next, progress)? {
             return Ok(Some(failure));
         }
-        if case.file.drain_after.contains(&file) {
-            if let Some(failure) = drain(&mut run, &mut next, progress)? {
-                return Ok(Some(failure));
-            }
+        let drains = case.file.drain_after.contains(&file);
+        if drains && let Some(failure) = drain(&mut run, &mut next, progress)? {
+            return Ok(Some(failure));
         }
-        if case.file.restart_after.contains(&file) || case.file.drain_after.contains(&file) {
+        if drains || case.file.restart_after.contains(&file) {
             run.close();
             run = open().map_err(|error| anyhow::anyhow!(millstream_common::describe_chain(&error)))?;
         }

@@ -19,6 +19,7 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
 use millstream_wasm::FaultPolicy;
+use std::sync::Arc;
 
 /// The analyzer rule; runs after types are settled.
 #[derive(Debug, Default)]
@@ -40,7 +41,7 @@ fn isolate_node(node: LogicalPlan, next: &mut usize) -> Result<Transformed<Logic
         return Ok(Transformed::no(node));
     }
     let mut calls = Vec::new();
-    let schema = node.schema().clone();
+    let schema = Arc::clone(node.schema());
     let rewritten = node.map_expressions(|expr| replace_calls(expr, next, &mut calls))?.data;
     let input = rewritten.inputs()[0].clone();
     let mut columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();

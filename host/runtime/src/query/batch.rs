@@ -94,11 +94,11 @@ fn release_before(run: &mut QueryRun, entry: &OffsetEntry) -> Result<(), Runtime
     Ok(())
 }
 
+/// The rows of a batch per slot, and how many there were per source.
+type InputRows = (Vec<Vec<RecordBatch>>, BTreeMap<String, u64>);
+
 /// The rows of the batch, per slot, and how many there were per source.
-fn read(
-    run: &mut QueryRun,
-    entry: &OffsetEntry,
-) -> Result<(Vec<Vec<RecordBatch>>, BTreeMap<String, u64>), RuntimeError> {
+fn read(run: &mut QueryRun, entry: &OffsetEntry) -> Result<InputRows, RuntimeError> {
     let mut inputs = Vec::with_capacity(run.slots.len());
     let mut counts = BTreeMap::new();
     for slot in &run.slots {

@@ -6,7 +6,7 @@ use crate::{RuntimeError, Session};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use bytes::Bytes;
-use millstream_checkpoint::{Checkpoint, OffsetEntry};
+use millstream_checkpoint::{Checkpoint, PluginPin};
 use millstream_common::{BatchTime, Digest, Options, OutputMode, ReadLimit, SqlSettings, StopSignal};
 use millstream_plan::{PlanSettings, QueryInput, StaticTable, StreamInput, StreamingPlan};
 use millstream_sink::{Guarantee, Sink, SinkContext, SinkError};
@@ -41,8 +41,9 @@ pub(super) struct RunningPlugin {
 /// Loads the plugins: each with the component that the next batch must run.
 ///
 /// A batch that is to be run again gets the components that its log entry names. Otherwise the component of the
-/// last logged batch goes on, as long as the query still names the one that it named then; a query that names
-/// another has been edited, and the new one is swapped in after the same checks as any swap.
+/// last logged batch goes on, as long as the query still names the one that it named then. A query that names
+/// another has been edited: the new component runs from the next new batch on. What it must fit is the plan, which is
+/// made anew, and the state, which is compared.
 pub(super) fn plugins(
     host: &Arc<PluginHost>,
     specs: &[PluginSpec],
@@ -54,8 +55,11 @@ pub(super) fn plugins(
         let declared = spec.digest();
         let config = Digest::of(format!("{:?} {:?}", spec.limits, spec.on_fault).as_bytes());
         let pin = recovered.last_entry().and_then(|entry| entry.plugins.get(&spec.name));
+        let goes_on = |pin: &PluginPin| recovered.is_rerun() || pin.declared == declared;
         let bytes = match (pin, checkpoint) {
-            (Some(pin), Some(checkpoint)) if pin.digest != declared => checkpoint.plugins().get(&pin.digest)?,
+            (Some(pin), Some(checkpoint)) if pin.digest != declared && goes_on(pin) => {
+                checkpoint.plugins().get(&pin.digest)?
+            }
             _ => Bytes::copy_from_slice(&spec.component),
         };
         let component = host.load(&spec.name, &bytes)?;
@@ -65,18 +69,15 @@ pub(super) fn plugins(
     Ok(running)
 }
 
-/// The plugins of `specs` that the user changed since the last logged batch: to be swapped in at the first border.
-pub(super) fn edited_plugins<'a>(specs: &'a [PluginSpec], last: Option<&OffsetEntry>) -> Vec<&'a PluginSpec> {
-    let Some(entry) = last else { return Vec::new() };
-    specs
-        .iter()
-        .filter(|spec| {
-            entry
-                .plugins
-                .get(&spec.name)
-                .is_some_and(|pin| pin.declared != spec.digest() && pin.digest != spec.digest())
-        })
-        .collect()
+/// The plugins that the user changed while a batch was unfinished: that batch runs the old component, and the new one is
+/// swapped in at the border after it.
+pub(super) fn edited_plugins<'a>(specs: &'a [PluginSpec], recovered: &Recovered) -> Vec<&'a PluginSpec> {
+    let Some(entry) = recovered.last_entry().filter(|_| recovered.is_rerun()) else { return Vec::new() };
+    let is_edited = |spec: &&PluginSpec| {
+        let digest = spec.digest();
+        entry.plugins.get(&spec.name).is_some_and(|pin| pin.declared != digest && pin.digest != digest)
+    };
+    specs.iter().filter(is_edited).collect()
 }
 
 /// Reads the static tables.

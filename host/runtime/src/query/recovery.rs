@@ -29,6 +29,11 @@ impl Recovered {
         }
     }
 
+    /// Whether the last batch is defined and not done.
+    pub(super) fn is_rerun(&self) -> bool {
+        matches!(self.point, ResumePoint::Rerun { .. })
+    }
+
     /// The next batch to run.
     pub(super) fn next_batch(&self) -> BatchId {
         match &self.point {

@@ -112,7 +112,7 @@ impl QueryRun {
             operator.open(&opener, files).map_err(RuntimeError::from)
         })?;
         let Planned { host, plugins, plan, batch_time } = planned;
-        let edited: Vec<_> = open::edited_plugins(&spec.plugins, recovered.last_entry()).into_iter().cloned().collect();
+        let edited: Vec<_> = open::edited_plugins(&spec.plugins, &recovered).into_iter().cloned().collect();
         let sources = open::sources(session, &spec, &plan, &recovered, &checkpoint, &stop)?;
         let context = SinkContext { query: id, query_name: spec.name.clone(), clock: Arc::clone(&clock) };
         let sink = open::sink(session, &spec, context)?;

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Opens the folder or URL of a checkpoint.
-pub type OpenCheckpoint =
+pub(crate) type OpenCheckpoint =
     Arc<dyn Fn(&str, &[(String, String)]) -> Result<Arc<dyn DurableFiles>, RuntimeError> + Send + Sync>;
 
 /// Where queries are made and started (Spark's `SparkSession`). Cheap to clone; clones share everything.

@@ -59,7 +59,7 @@ use sum::{Overflow, Sum};
 ///
 /// They replace DataFusion's functions of the same names, so they are registered after those.
 /// `grouping` is DataFusion's own, because its analyzer replaces it by the grouping id.
-pub fn aggregate_functions(settings: &SqlSettings) -> Vec<Arc<AggregateUDF>> {
+pub(crate) fn aggregate_functions(settings: &SqlSettings) -> Vec<Arc<AggregateUDF>> {
     let overflow = if settings.ansi { Overflow::Fail } else { Overflow::Wrap };
     vec![
         aggregate("count", Count::NonNull),

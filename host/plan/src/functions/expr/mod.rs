@@ -8,7 +8,7 @@
 //! 4. [`optimizer_rules`], after every other optimizer rule;
 //! 5. around the planning of each SQL text, once: [`spell_literals`] on the statement, [`narrow_literals`] on the plan.
 //!
-//! [`spark_text`] gives other topics the text of a value. The time zone is always UTC. Aggregates, strings, dates and
+//! The time zone is always UTC. Aggregates, strings, dates and
 //! collections have folders of their own; so does syntax that DataFusion cannot plan.
 
 mod analyzer;
@@ -37,7 +37,8 @@ use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::optimizer::{AnalyzerRule, OptimizerRule};
 use millstream_common::SqlSettings;
 
-pub(crate) use cast::text_out::spark_text;
+#[cfg(test)]
+use cast::text_out::spark_text;
 pub(crate) use literals::{narrow_literals, spell_literals};
 
 /// The functions of this topic, for registration by name.

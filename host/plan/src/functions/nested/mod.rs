@@ -31,10 +31,10 @@ use datafusion::logical_expr::{HigherOrderUDF, ScalarUDF};
 use millstream_common::SqlSettings;
 use std::sync::Arc;
 
-pub use syntax::rewrite_nested_syntax;
+pub(crate) use syntax::rewrite_nested_syntax;
 
 /// The functions that work row by row.
-pub fn scalar_functions(settings: &SqlSettings) -> Vec<Arc<ScalarUDF>> {
+pub(crate) fn scalar_functions(settings: &SqlSettings) -> Vec<Arc<ScalarUDF>> {
     [arrays::definitions(), json::definitions(), maps::definitions(), structs::definitions()]
         .concat()
         .into_iter()
@@ -43,12 +43,12 @@ pub fn scalar_functions(settings: &SqlSettings) -> Vec<Arc<ScalarUDF>> {
 }
 
 /// The functions that take lambdas.
-pub fn higher_order_functions(settings: &SqlSettings) -> Vec<Arc<HigherOrderUDF>> {
+pub(crate) fn higher_order_functions(settings: &SqlSettings) -> Vec<Arc<HigherOrderUDF>> {
     lambda::functions(settings)
 }
 
 /// The planners of access to fields and elements; to be asked before DataFusion's own.
-pub fn expr_planners(settings: &SqlSettings) -> Vec<Arc<dyn ExprPlanner>> {
+pub(crate) fn expr_planners(settings: &SqlSettings) -> Vec<Arc<dyn ExprPlanner>> {
     planner::NestedPlanner::new(&scalar_functions(settings))
         .into_iter()
         .map(|planner| Arc::new(planner) as Arc<dyn ExprPlanner>)
@@ -56,7 +56,7 @@ pub fn expr_planners(settings: &SqlSettings) -> Vec<Arc<dyn ExprPlanner>> {
 }
 
 /// A text function that Spark also has for arrays, extended by them: `concat` and `reverse`. Others stay as they are.
-pub fn for_arrays_too(function: Arc<ScalarUDF>, settings: &SqlSettings) -> Arc<ScalarUDF> {
+pub(crate) fn for_arrays_too(function: Arc<ScalarUDF>, settings: &SqlSettings) -> Arc<ScalarUDF> {
     let name = match function.name() {
         "concat" => "__concat_arrays",
         "reverse" => "__reverse_array",

@@ -18,7 +18,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 /// Rewrites every expression below `node`.
-pub fn rewrite_nested_syntax<N: VisitMut>(node: &mut N) {
+pub(crate) fn rewrite_nested_syntax<N: VisitMut>(node: &mut N) {
     let flow: ControlFlow<()> = visit_expressions_mut(node, |expr| {
         rewrite(expr);
         ControlFlow::Continue(())

@@ -27,12 +27,12 @@ use datafusion::logical_expr::ScalarUDF;
 use datafusion::logical_expr::planner::ExprPlanner;
 use millstream_common::SqlSettings;
 
-pub use syntax::{rewrite_ast_expr, unescape_literal};
+pub(crate) use syntax::{rewrite_ast_expr, unescape_literal};
 
 /// All scalar functions of the topic, to be registered after the engine's own so that they win.
 ///
 /// `concat` and `reverse` are those of STRING and BINARY only.
-pub fn scalar_functions(settings: &SqlSettings) -> Vec<Arc<ScalarUDF>> {
+pub(crate) fn scalar_functions(settings: &SqlSettings) -> Vec<Arc<ScalarUDF>> {
     let own = [strings::functions(), regex::functions(), hash::functions(), time::functions()];
     let mut all: Vec<Arc<ScalarUDF>> = own.into_iter().flatten().map(|f| f.build(settings.ansi)).collect();
     all.extend([
@@ -50,6 +50,6 @@ pub fn scalar_functions(settings: &SqlSettings) -> Vec<Arc<ScalarUDF>> {
 }
 
 /// The expression planner of the topic; it must be asked before the engine's own planners.
-pub fn expr_planners(settings: &SqlSettings) -> Vec<Arc<dyn ExprPlanner>> {
+pub(crate) fn expr_planners(settings: &SqlSettings) -> Vec<Arc<dyn ExprPlanner>> {
     vec![Arc::new(planner::TextPlanner::new(&scalar_functions(settings)))]
 }

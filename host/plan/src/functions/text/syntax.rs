@@ -80,7 +80,7 @@ fn like(name: &str, expr: Expr, pattern: Expr, any: bool, escape: Option<&ValueW
 }
 
 /// Rewrites one expression in place; its parts are met on their own.
-pub fn rewrite_ast_expr(expr: &mut Expr) {
+pub(crate) fn rewrite_ast_expr(expr: &mut Expr) {
     let rewritten = match expr {
         Expr::Like { negated, any, expr, pattern, escape_char } => {
             negate(*negated, like("like", take(expr), take(pattern), *any, escape_char.as_ref()))
@@ -225,15 +225,19 @@ fn choose(arguments: &[&Expr]) -> Expr {
     }
 }
 
-/// Applies Spark's backslash escapes to a quoted literal; for front ends whose tokenizer keeps backslashes.
+/// Applies Spark's backslash escapes, and doubled quotes, to a quoted literal as it stands in the text of the query.
 ///
 /// Must meet every literal exactly once. `\%` and `\_` keep their backslash, for LIKE.
-pub fn unescape_literal(expr: &mut Expr) {
-    if let Expr::Value(ValueWithSpan {
-        value: Value::SingleQuotedString(text) | Value::DoubleQuotedString(text), ..
-    }) = expr
-        && text.contains('\\')
-    {
+pub(crate) fn unescape_literal(expr: &mut Expr) {
+    let (text, quotes) = match expr {
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => (text, "''"),
+        Expr::Value(ValueWithSpan { value: Value::DoubleQuotedString(text), .. }) => (text, "\"\""),
+        _ => return,
+    };
+    if text.contains(quotes) {
+        *text = text.replace(quotes, &quotes[1..]);
+    }
+    if text.contains('\\') {
         *text = unescaped(text);
     }
 }

@@ -42,7 +42,8 @@ fn complete_results_replace_each_other_and_a_new_query_starts_empty() {
     let mut sink = SinkFactory::open(&tables, &spec, context(1)).unwrap();
     for (id, value) in ["old", "new"].into_iter().enumerate() {
         let schema = schema();
-        let rows = vec![RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(StringArray::from(vec![value]))]).unwrap()];
+        let rows =
+            vec![RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(StringArray::from(vec![value]))]).unwrap()];
         let batch = SinkBatch { id: BatchId(id as u64), schema: &schema, rows: &rows, mode: OutputMode::Complete };
         sink.add_batch(&batch).unwrap();
     }

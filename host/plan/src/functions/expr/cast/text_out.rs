@@ -1,7 +1,7 @@
 //! Values as text, the way a cast to STRING writes them.
 //!
 //! Doubles as Java writes them, decimals plain, timestamps without trailing zeros, collections as `[1, 2]`,
-//! `{a -> 1}`, `{1, x}`. Other topics (string functions, `concat`, `show`) use [`spark_text`].
+//! `{a -> 1}`, `{1, x}`.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -14,17 +14,16 @@ use arrow::datatypes::{
     TimestampMicrosecondType,
 };
 use arrow::error::ArrowError;
-use datafusion::error::Result;
 
-use super::super::fault::raise;
 use super::calendar::{MICROS_PER_DAY, civil_from_days};
 
-/// The text of every value, NULL for NULL.
-pub(crate) fn spark_text(array: &ArrayRef) -> Result<StringArray> {
-    text_array(array).map_err(raise)
+/// The text of every value, NULL for NULL, with errors as DataFusion's.
+#[cfg(test)]
+pub(crate) fn spark_text(array: &ArrayRef) -> datafusion::error::Result<StringArray> {
+    text_array(array).map_err(super::super::fault::raise)
 }
 
-/// [`spark_text`] in the kernels' error type.
+/// The text of every value, NULL for NULL.
 pub(crate) fn text_array(array: &ArrayRef) -> std::result::Result<StringArray, ArrowError> {
     match array.data_type() {
         DataType::Utf8 => return Ok(array.as_string::<i32>().clone()),
