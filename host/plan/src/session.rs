@@ -28,8 +28,16 @@ use std::sync::Arc;
 /// - `push_down_limit` splits one LIMIT into several, each of which would count on its own over the query's life.
 /// - `single_distinct_aggregation_to_group_by` makes two stateful aggregations of one.
 /// - `eliminate_limit`, like the first, for `LIMIT 0`.
-const RULES_OFF: [&str; 4] =
-    ["propagate_empty_relation", "push_down_limit", "single_distinct_aggregation_to_group_by", "eliminate_limit"];
+/// - `extract_leaf_expressions` and `push_down_leaf_projections` copy a call under each field that is taken of its
+///   result: a guarded call of a plugin would be made twice per row, and its faults counted twice.
+const RULES_OFF: [&str; 6] = [
+    "propagate_empty_relation",
+    "push_down_limit",
+    "single_distinct_aggregation_to_group_by",
+    "eliminate_limit",
+    "extract_leaf_expressions",
+    "push_down_leaf_projections",
+];
 
 /// The names of the plugins' table functions, in lower case.
 pub(crate) fn table_function_names(input: &QueryInput) -> BTreeSet<String> {
