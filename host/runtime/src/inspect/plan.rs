@@ -38,11 +38,18 @@ pub struct CheckedQuery {
     sink: String,
 }
 
-/// Plans a query and checks its options, plugins and output mode. Opens no source, creates nothing.
+/// Plans a query and checks its options, plugins and output mode, and whether it fits its checkpoint if there is one.
+/// Opens no source, creates nothing.
 ///
 /// # Errors
 /// What a start would refuse.
 pub fn check(session: &Session, spec: &QuerySpec) -> Result<CheckedQuery, RuntimeError> {
+    let recovered = crate::query::look(session, spec)?;
+    let mut spec = spec.clone();
+    if let Some(recovered) = &recovered {
+        recovered.restore_settings(&mut spec.settings)?;
+    }
+    let spec = &spec;
     check_sink(session, spec)?;
     let host = session.plugin_host()?;
     let mut slots = Vec::new();
@@ -51,6 +58,10 @@ pub fn check(session: &Session, spec: &QuerySpec) -> Result<CheckedQuery, Runtim
         slots.push(PluginSlot::new(&plugin.name, Arc::clone(&host), component, plugin.limits.clone(), plugin.on_fault));
     }
     let mut plan = plan(session, spec, slots)?;
+    if let Some(recovered) = &recovered {
+        recovered.check_sources(&plan.slots)?;
+        recovered.check_state(&mut plan.pipeline)?;
+    }
     let mut state = Vec::new();
     let visited: Result<(), Infallible> = plan.pipeline.for_each_stateful(|operator| {
         state.push(OperatorState {

@@ -5,7 +5,7 @@ use super::run::QueryRun;
 use super::swap::{SwapQueue, SwapRequest, Swapped};
 use crate::{QuerySpec, RuntimeError, Session};
 use millstream_common::{Fault, Hint, QueryId, RunId, StopSignal, Trigger};
-use millstream_wasm::PluginHost;
+use millstream_wasm::{PluginHost, PluginSlot};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -71,6 +71,8 @@ pub struct StreamingQuery {
     name: Option<String>,
     shared: Arc<Shared>,
     swaps: SwapQueue,
+    /// Where the plugins stand, for comparing a candidate with what runs.
+    slots: Vec<Arc<PluginSlot>>,
     host: Arc<PluginHost>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -95,6 +97,7 @@ impl StreamingQuery {
             name: run.name.clone(),
             shared: Arc::clone(&shared),
             swaps: run.swaps.clone(),
+            slots: run.plugins.iter().map(|plugin| Arc::clone(&plugin.slot)).collect(),
             host: Arc::clone(&run.host),
             thread: Mutex::new(None),
         };
@@ -223,9 +226,16 @@ impl StreamingQuery {
     /// batch from which on it runs, or why it could not be put in place.
     ///
     /// # Errors
-    /// When the bytes are no component of our world.
+    /// When the query has no such plugin, the bytes are no component of our world, or its functions are not those that
+    /// run: nothing has changed then.
     pub fn swap(&self, plugin: &str, bytes: Vec<u8>) -> Result<Receiver<Result<Swapped, String>>, RuntimeError> {
+        let slot = self.slots.iter().find(|slot| slot.name() == plugin).ok_or_else(|| {
+            let known = self.slots.iter().map(|slot| slot.name()).collect::<Vec<_>>().join(", ");
+            let hint = if known.is_empty() { "the query has no plugins".into() } else { format!("it has {known}") };
+            RuntimeError::Invalid { reason: format!("the query has no plugin `{plugin}`"), hint: Some(hint) }
+        })?;
         let component = self.host.load(plugin, &bytes)?;
+        slot.check_swap(&component)?;
         let (reply, answer) = channel();
         self.swaps.push(SwapRequest { plugin: plugin.to_owned(), component, bytes, reply });
         Ok(answer)

@@ -20,5 +20,6 @@ mod swap;
 
 pub use handle::{ProgressListener, QueryStatus, StreamingQuery};
 pub(crate) use open::{checkpoint_option, without_checkpoint};
-pub use run::{QueryRun, check};
+pub use run::QueryRun;
+pub(crate) use run::look;
 pub use swap::{SwapRequest, Swapped};

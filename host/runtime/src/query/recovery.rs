@@ -4,6 +4,7 @@ use crate::{RuntimeError, Settings};
 use millstream_checkpoint::{Checkpoint, CommitEntry, OffsetEntry, ResumePoint};
 use millstream_common::{BatchId, OperatorUid, Watermark};
 use millstream_operators::Pipeline;
+use millstream_plan::SourceSlot;
 use millstream_state::StateManifest;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,7 +15,7 @@ pub(super) type RetainedFiles = VecDeque<(BatchId, BTreeMap<OperatorUid, Vec<Sta
 
 /// What a run starts from.
 #[derive(Debug)]
-pub(super) struct Recovered {
+pub(crate) struct Recovered {
     /// The answer of the logs.
     pub(super) point: ResumePoint,
 }
@@ -82,7 +83,7 @@ impl Recovered {
     }
 
     /// Takes the frozen settings of the log and tells of differences.
-    pub(super) fn restore_settings(&self, settings: &mut Settings) -> Result<(), RuntimeError> {
+    pub(crate) fn restore_settings(&self, settings: &mut Settings) -> Result<(), RuntimeError> {
         let Some(entry) = self.last_entry() else { return Ok(()) };
         for (name, asked, logged) in settings.restore(&entry.settings)? {
             tracing::warn!("setting {name} is {asked}, but the checkpoint was made with {logged}, which stays");
@@ -91,21 +92,22 @@ impl Recovered {
     }
 
     /// Refuses sources that are not those of the log.
-    pub(super) fn check_sources(&self, names: &BTreeSet<String>) -> Result<(), RuntimeError> {
+    pub(crate) fn check_sources(&self, slots: &[SourceSlot]) -> Result<(), RuntimeError> {
         let Some(entry) = self.last_entry() else { return Ok(()) };
+        let names: BTreeSet<String> = slots.iter().map(|slot| slot.stream.clone()).collect();
         let logged: BTreeSet<String> = entry.sources.keys().cloned().collect();
-        if logged == *names {
+        if logged == names {
             return Ok(());
         }
         let list = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>().join(", ");
         Err(RuntimeError::ForeignQuery {
-            reason: format!("it was made for the sources {}, and the query reads {}", list(&logged), list(names)),
+            reason: format!("it was made for the sources {}, and the query reads {}", list(&logged), list(&names)),
             hint: "give the sources their old names back, or start a new checkpoint".into(),
         })
     }
 
     /// Refuses stateful operators that are not those of the log; answers the files of each.
-    pub(super) fn check_state(
+    pub(crate) fn check_state(
         &self,
         pipeline: &mut Pipeline,
     ) -> Result<BTreeMap<OperatorUid, Vec<StateManifest>>, RuntimeError> {

@@ -20,7 +20,7 @@ use millstream_sink::{Sink, SinkContext};
 use millstream_source::Offset;
 use millstream_state::{LogStore, StateError, StateManifest, StateStore, StoreOptions};
 use millstream_wasm::PluginHost;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -103,7 +103,7 @@ impl QueryRun {
         };
         let checkpoint = checkpoint.retaining(spec.settings.batches_retained);
         let plan = &mut planned.plan;
-        recovered.check_sources(&plan.slots.iter().map(|slot| slot.stream.clone()).collect::<BTreeSet<_>>())?;
+        recovered.check_sources(&plan.slots)?;
         let manifests = recovered.check_state(&mut plan.pipeline)?;
         let id = checkpoint.query();
         let opener = Opener { checkpoint: &checkpoint, run_id, settings: &spec.settings };
@@ -361,16 +361,12 @@ impl Planned {
     }
 }
 
-/// Plans a query as a run of it would, opens no source, sink or checkpoint, and answers its plan in words.
-///
-/// # Errors
-/// Whatever would keep a first run from starting, as far as it shows without opening anything.
-pub fn check(session: &Session, spec: &QuerySpec) -> Result<String, RuntimeError> {
-    let recovered = Recovered { point: ResumePoint::Fresh };
-    let planned = Planned::new(session, spec, &recovered, None, &StopSignal::new())?;
-    let mut plan = planned.plan;
-    let sources = plan.slots.iter().map(|slot| (slot.stream.clone(), String::new())).collect::<Vec<_>>();
-    Ok(explain(&plan.logical, &mut plan.pipeline, &sources, &planned.plugins))
+/// What the query's checkpoint says, if there is one. Takes no lease and changes nothing.
+pub(crate) fn look(session: &Session, spec: &QuerySpec) -> Result<Option<Recovered>, RuntimeError> {
+    let Some(place) = &spec.checkpoint else { return Ok(None) };
+    let found = existing(&session.open_checkpoint(place, &spec.checkpoint_options)?)?;
+    let point = found.map(|checkpoint| checkpoint.resume()).transpose()?;
+    Ok(point.map(|point| Recovered { point }))
 }
 
 fn existing(files: &Arc<dyn DurableFiles>) -> Result<Option<Checkpoint>, RuntimeError> {

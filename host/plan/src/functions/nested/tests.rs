@@ -26,7 +26,7 @@ pub(super) fn session(ansi: bool) -> SessionContext {
     expr_planners(&settings(ansi)).into_iter().for_each(|planner| planners.insert(0, planner));
     let session = SessionContext::new_with_state(builder.build());
     for name in ["concat", "reverse"] {
-        let text = session.state().scalar_functions()[name].clone();
+        let text = Arc::clone(&session.state().scalar_functions()[name]);
         session.register_udf(for_arrays_too(text, &settings(ansi)).as_ref().clone());
     }
     for function in scalar_functions(&settings(ansi)) {
