@@ -86,8 +86,11 @@ fn newest_state(world: &World) -> String {
     let text = format!("{:?}", commit.state);
     let content = content(world.checkpoint_files().as_ref());
     let named = |path: &&String| path.starts_with("state/") && text.contains(path.rsplit('/').next().unwrap());
-    content.keys().filter(named).next_back().unwrap().clone()
+    content.keys().rfind(named).unwrap().clone()
 }
+
+/// What happens to a file.
+type Damage = fn(&Bytes) -> Bytes;
 
 #[test]
 fn torn_files_are_named_and_nothing_is_written() {
@@ -95,7 +98,7 @@ fn torn_files_are_named_and_nothing_is_written() {
         ["metadata", "offsets/2", "commits/2"].map(str::to_owned).into_iter().chain([newest_state(world)])
     };
     for index in 0..paths(&world()).count() {
-        let damages: [(&str, fn(&Bytes) -> Bytes); 4] = [
+        let damages: [(&str, Damage); 4] = [
             ("cut in half", |bytes| bytes.slice(..bytes.len() / 2)),
             ("empty", |_| Bytes::new()),
             ("with a flipped bit", |bytes| {
