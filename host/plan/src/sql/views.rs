@@ -37,7 +37,7 @@ fn add_clauses(query: &Query, views: &[(String, String)], done: &mut BTreeSet<St
         }
         let Ok(body) = parse_query(sql) else { continue };
         add_clauses(&body, views, done, clauses);
-        let alias = TableAlias { explicit: true, name: Ident::new(view), columns: Vec::new(), at: None };
+        let alias = TableAlias { explicit: false, name: Ident::new(view), columns: Vec::new(), at: None };
         clauses.push(Cte {
             alias,
             query: body,

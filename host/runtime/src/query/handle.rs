@@ -229,12 +229,12 @@ impl StreamingQuery {
     /// When the query has no such plugin, the bytes are no component of our world, or its functions are not those that
     /// run: nothing has changed then.
     pub fn swap(&self, plugin: &str, bytes: Vec<u8>) -> Result<Receiver<Result<Swapped, String>>, RuntimeError> {
+        let component = self.host.load(plugin, &bytes)?;
         let slot = self.slots.iter().find(|slot| slot.name() == plugin).ok_or_else(|| {
             let known = self.slots.iter().map(|slot| slot.name()).collect::<Vec<_>>().join(", ");
             let hint = if known.is_empty() { "the query has no plugins".into() } else { format!("it has {known}") };
             RuntimeError::Invalid { reason: format!("the query has no plugin `{plugin}`"), hint: Some(hint) }
         })?;
-        let component = self.host.load(plugin, &bytes)?;
         slot.check_swap(&component)?;
         let (reply, answer) = channel();
         self.swaps.push(SwapRequest { plugin: plugin.to_owned(), component, bytes, reply });
