@@ -10,7 +10,9 @@
 
 pub mod aggregate;
 mod context;
+pub mod dedup;
 mod error;
+mod event_order;
 pub mod filter;
 mod float_identity;
 pub mod limit;
@@ -32,6 +34,7 @@ mod testing;
 
 pub use aggregate::{Aggregate, AggregateSpec, EventTimeKey, EventTimeKind};
 pub use context::BatchContext;
+pub use dedup::{DedupSpec, Deduplicate};
 pub use error::OperatorError;
 pub use filter::Filter;
 pub use limit::{BatchLimit, GlobalLimit};

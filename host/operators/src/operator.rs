@@ -93,6 +93,8 @@ pub struct OperatorMetrics {
     pub rows_removed: u64,
     /// Rows dropped as late (after partial aggregation, as Spark counts).
     pub rows_dropped_by_watermark: u64,
+    /// Rows dropped as duplicates; `None` for operators that look for none.
+    pub rows_dropped_as_duplicates: Option<u64>,
     /// Bytes in memory.
     pub memory_bytes: u64,
     /// Milliseconds spent on updates.

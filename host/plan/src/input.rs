@@ -16,6 +16,16 @@ pub struct EventTime {
     pub delay_us: i64,
 }
 
+/// Duplicates of a stream that are dropped before the query sees them (Spark's `dropDuplicates`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DropDuplicates {
+    /// The columns that make the key; none means all.
+    pub columns: Vec<String>,
+    /// Spark's `dropDuplicatesWithinWatermark`: a key is forgotten when the watermark reaches the event time of its first
+    /// row plus the delay.
+    pub within_watermark: bool,
+}
+
 /// A stream that the query may name.
 #[derive(Debug, Clone)]
 pub struct StreamInput {
@@ -25,6 +35,8 @@ pub struct StreamInput {
     pub schema: SchemaRef,
     /// Its event time, if it has one.
     pub event_time: Option<EventTime>,
+    /// Which duplicates are dropped, if any; after the watermark has seen them.
+    pub drop_duplicates: Option<DropDuplicates>,
 }
 
 /// A table that does not change during a run.

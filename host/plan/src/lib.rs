@@ -10,6 +10,7 @@
 //! It reads no data, opens no checkpoint and knows no connector.
 
 pub mod ddl;
+mod dedup;
 mod error;
 mod event_time;
 pub mod functions;
@@ -27,6 +28,6 @@ mod unsupported;
 mod watermark;
 
 pub use error::PlanError;
-pub use input::{EventTime, PlanSettings, QueryInput, StaticTable, StreamInput};
+pub use input::{DropDuplicates, EventTime, PlanSettings, QueryInput, StaticTable, StreamInput};
 pub use plan::{SourceSlot, StreamingPlan, plan};
 pub use sql::views::with_views;

@@ -1,5 +1,6 @@
 //! DataFusion's session, set up for Spark's SQL over streams.
 
+use crate::dedup::DedupNode;
 use crate::functions;
 use crate::input::QueryInput;
 use crate::plugins::{self, IsolatePluginFaults};
@@ -170,12 +171,12 @@ fn list_helpers(scalar: &[Arc<ScalarUDF>]) -> std::result::Result<ListHelpers, P
     })
 }
 
-/// A stream as a plan: its scan, and the watermark above it.
+/// A stream as a plan: its scan, the watermark above it, and above that the end of its duplicates.
 fn stream_plan(stream: &crate::StreamInput) -> std::result::Result<LogicalPlan, PlanError> {
     let fail = |reason: String| PlanError::Stream { stream: stream.name.clone(), reason };
     let table = Arc::new(StreamTable::new(stream.name.clone(), nullable(&stream.schema)));
     let scan = scan(&stream.name, table).map_err(|error| PlanError::from_datafusion(&error))?;
-    let Some(event_time) = &stream.event_time else { return Ok(scan) };
+    let Some(event_time) = &stream.event_time else { return deduplicated(stream, scan) };
     let field = stream.schema.field_with_name(&event_time.column).map_err(|_| {
         let known = stream.schema.fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>().join(", ");
         fail(format!("the watermark is on the column `{}`, which is not there; it has {known}", event_time.column))
@@ -188,7 +189,39 @@ fn stream_plan(stream: &crate::StreamInput) -> std::result::Result<LogicalPlan, 
         return Err(fail("the delay of a watermark must not be negative".into()));
     }
     let column = Column::new(Some(stream.name.clone()), event_time.column.clone());
-    WatermarkNode::new(stream.name.clone(), column, event_time.delay_us, scan)
+    let node = WatermarkNode::new(stream.name.clone(), column, event_time.delay_us, scan)
+        .map_err(|error| PlanError::from_datafusion(&error))?;
+    deduplicated(stream, LogicalPlan::Extension(Extension { node: Arc::new(node) }))
+}
+
+/// A stream without its duplicates, if it is to be so.
+fn deduplicated(stream: &crate::StreamInput, input: LogicalPlan) -> std::result::Result<LogicalPlan, PlanError> {
+    let Some(duplicates) = &stream.drop_duplicates else { return Ok(input) };
+    let mut keys = Vec::new();
+    for name in &duplicates.columns {
+        if stream.schema.field_with_name(name).is_err() {
+            let known = stream.schema.fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>().join(", ");
+            let reason =
+                format!("duplicates are to be dropped by the column `{name}`, which is not there; it has {known}");
+            return Err(PlanError::Stream { stream: stream.name.clone(), reason });
+        }
+        keys.push(Column::new(Some(stream.name.clone()), name.clone()));
+    }
+    if keys.is_empty() {
+        keys = input.schema().columns();
+    }
+    let within_us = match (&stream.event_time, duplicates.within_watermark) {
+        (_, false) => None,
+        (Some(event_time), true) => Some(event_time.delay_us),
+        (None, true) => {
+            return Err(PlanError::Unsupported {
+                rule: "dedup-within-without-watermark",
+                reason: format!("duplicates of `{}` cannot be dropped within a watermark: it has none", stream.name),
+                hint: "give the stream a watermark, or drop duplicates for ever".into(),
+            });
+        }
+    };
+    DedupNode::new(stream.name.clone(), keys, within_us, input)
         .map(|node| LogicalPlan::Extension(Extension { node: Arc::new(node) }))
         .map_err(|error| PlanError::from_datafusion(&error))
 }

@@ -1,10 +1,14 @@
 //! What may not stream is refused before anything runs, by the rule that it breaks and with a way out; what Spark accepts
 //! against common belief is accepted.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail a test")]
+
 use arrow::array::{Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use millstream_common::{Hint, OutputMode, SqlSettings};
-use millstream_plan::{EventTime, PlanError, PlanSettings, QueryInput, StaticTable, StreamInput, StreamingPlan, plan};
+use millstream_plan::{
+    DropDuplicates, EventTime, PlanError, PlanSettings, QueryInput, StaticTable, StreamInput, StreamingPlan, plan,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -21,7 +25,7 @@ fn events() -> SchemaRef {
 
 fn stream(name: &str, delay_us: Option<i64>) -> StreamInput {
     let event_time = delay_us.map(|delay_us| EventTime { column: "ts".into(), delay_us });
-    StreamInput { name: name.into(), schema: events(), event_time }
+    StreamInput { name: name.into(), schema: events(), event_time, drop_duplicates: None }
 }
 
 fn limits() -> StaticTable {
@@ -98,6 +102,28 @@ fn what_may_not_stream_is_refused_by_its_rule() {
     ] {
         assert_eq!(rule_of(sql, mode), rule, "{sql}");
     }
+}
+
+#[test]
+fn duplicates_can_be_dropped_by_columns_that_are_there_and_within_a_watermark_that_is_there() {
+    let dropping = |delay_us, column: &str, within_watermark| {
+        let mut events = stream("events", delay_us);
+        events.drop_duplicates = Some(DropDuplicates { columns: vec![column.into()], within_watermark });
+        plan(&QueryInput {
+            streams: vec![events],
+            tables: Vec::new(),
+            plugins: Vec::new(),
+            sql: "SELECT n FROM events WHERE word = 'ant'".into(),
+            mode: Append,
+            settings: PlanSettings { sql: SqlSettings::default(), partitions: 2, uids: BTreeMap::new() },
+        })
+    };
+    let plan = dropping(Some(0), "n", true).unwrap();
+    assert_eq!(uids(plan), ["events-dedup"]);
+    let Err(error) = dropping(None, "n", true) else { panic!("there is no watermark to wait within") };
+    assert!(matches!(error, PlanError::Unsupported { rule: "dedup-within-without-watermark", .. }), "{error}");
+    let Err(error) = dropping(None, "m", false) else { panic!("there is no such column") };
+    assert!(error.to_string().contains("`m`"), "{error}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::Settings;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use millstream_common::{Digest, OutputMode, Trigger};
-use millstream_plan::EventTime;
+use millstream_plan::{DropDuplicates, EventTime};
 use millstream_sink::SinkSpec;
 use millstream_source::SourceSpec;
 use millstream_wasm::{FaultPolicy, PluginLimits};
@@ -53,6 +53,8 @@ pub struct StreamSpec {
     pub source: SourceSpec,
     /// The watermark, if there is one.
     pub event_time: Option<EventTime>,
+    /// Which duplicates are dropped, if any.
+    pub drop_duplicates: Option<DropDuplicates>,
 }
 
 /// Everything that a query is.

@@ -33,7 +33,7 @@ pub(crate) struct StreamEntry {
     pub(crate) name: String,
     pub(crate) schema: String,
     pub(crate) watermark: Option<WatermarkEntry>,
-    pub(crate) dedup: Option<toml::Table>,
+    pub(crate) dedup: Option<DedupEntry>,
 }
 
 /// `watermark = { column, delay }`.
@@ -41,6 +41,13 @@ pub(crate) struct StreamEntry {
 pub(crate) struct WatermarkEntry {
     pub(crate) column: String,
     pub(crate) delay: String,
+}
+
+/// `dedup = { columns, within_watermark }`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct DedupEntry {
+    pub(crate) columns: Vec<String>,
+    pub(crate) within_watermark: bool,
 }
 
 /// One `[[table]]`.

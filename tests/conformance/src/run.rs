@@ -4,7 +4,7 @@ use crate::case::Case;
 use crate::render::{rows_as_json, write_lines};
 use anyhow::Result;
 use millstream_common::{Fault, Hint, Options, OutputMode, StopSignal, Trigger};
-use millstream_plan::EventTime;
+use millstream_plan::{DropDuplicates, EventTime};
 use millstream_runtime::{Progress, QueryRun, QuerySpec, RuntimeError, Session, Settings, StreamSpec, TableSpec};
 use millstream_sink::connectors::memory::MemorySinkTables;
 use millstream_sink::{SinkRegistry, SinkSpec};
@@ -65,7 +65,11 @@ fn spec_of(case: &Case, checkpoint: &Path, streams: &MemoryStreams) -> Result<(Q
         };
         let options = Options::new().with("maxBatchesPerTrigger", "1");
         let source = SourceSpec { name: stream.name.clone(), format: "memory".into(), schema: None, options };
-        stream_specs.push(StreamSpec { source, event_time });
+        let drop_duplicates = stream
+            .dedup
+            .as_ref()
+            .map(|dedup| DropDuplicates { columns: dedup.columns.clone(), within_watermark: dedup.within_watermark });
+        stream_specs.push(StreamSpec { source, event_time, drop_duplicates });
     }
     let mut tables = Vec::new();
     for table in &case.file.table {
@@ -97,10 +101,6 @@ fn drive(
     streams: &[MemoryStream],
     progress: &mut Vec<Value>,
 ) -> Result<Option<Failure>> {
-    if let Some(stream) = case.file.stream.iter().find(|stream| stream.dedup.is_some()) {
-        let reason = format!("stream `{}` asks for dropDuplicates, which there is not", stream.name);
-        return Ok(Some(Failure { batch: None, error: RuntimeError::Invalid { reason, hint: None } }));
-    }
     let mut inputs = Vec::new();
     let mut files = 0;
     for (stream, handle) in case.file.stream.iter().zip(streams) {
@@ -169,13 +169,17 @@ fn progress_line(progress: &Progress, file: Option<usize>) -> Value {
         .state_operators
         .iter()
         .map(|operator| {
-            json!({
+            let mut line = json!({
                 "operatorName": operator.operator_name,
                 "numRowsTotal": operator.num_rows_total,
                 "numRowsUpdated": operator.num_rows_updated,
                 "numRowsRemoved": operator.num_rows_removed,
                 "numRowsDroppedByWatermark": operator.num_rows_dropped_by_watermark,
-            })
+            });
+            for (name, value) in &operator.custom_metrics {
+                line[name] = (*value).into();
+            }
+            line
         })
         .collect();
     json!({

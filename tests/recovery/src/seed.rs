@@ -127,7 +127,7 @@ fn spec(count: Count, random: &mut StdRng) -> QuerySpec {
     };
     QuerySpec {
         name: Some("counts".into()),
-        streams: vec![StreamSpec { source, event_time }],
+        streams: vec![StreamSpec { source, event_time, drop_duplicates: None }],
         tables: Vec::new(),
         plugins: Vec::new(),
         sql,

@@ -21,7 +21,7 @@ fn spec(sql: &str, stream: &str) -> QuerySpec {
     let source = SourceSpec { name: stream.into(), format: "memory".into(), schema: None, options };
     QuerySpec {
         name: Some("counts".into()),
-        streams: vec![StreamSpec { source, event_time: None }],
+        streams: vec![StreamSpec { source, event_time: None, drop_duplicates: None }],
         tables: Vec::new(),
         plugins: Vec::new(),
         sql: sql.into(),

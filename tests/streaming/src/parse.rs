@@ -5,7 +5,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use millstream_common::OutputMode;
 use millstream_common::duration::parse_micros;
-use millstream_plan::EventTime;
+use millstream_plan::{DropDuplicates, EventTime};
 use millstream_wasm::FaultPolicy;
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,6 +87,17 @@ fn source(text: &str) -> Result<SourceDeclaration> {
         Ok(Field::new(name, data_type(kind.trim())?, true))
     });
     let fields = fields.collect::<Result<Vec<_>>>()?;
+    let (rest, drop_duplicates) = match rest.split_once("drop-duplicates") {
+        None => (rest, None),
+        Some((rest, key)) => {
+            let (key, within_watermark) = match key.trim().strip_prefix("within-watermark") {
+                Some(key) => (key, true),
+                None => (key, false),
+            };
+            let columns = key.split(',').map(|column| column.trim().to_owned()).filter(|column| !column.is_empty());
+            (rest, Some(DropDuplicates { columns: columns.collect(), within_watermark }))
+        }
+    };
     let event_time = match rest.trim().strip_prefix("watermark ") {
         None if rest.trim().is_empty() => None,
         None => bail!("`{}` is not understood", rest.trim()),
@@ -96,7 +107,8 @@ fn source(text: &str) -> Result<SourceDeclaration> {
             Some(EventTime { column: column.trim().to_owned(), delay_us })
         }
     };
-    Ok(SourceDeclaration { name: name.trim().to_owned(), schema: Arc::new(Schema::new(fields)), event_time })
+    let schema = Arc::new(Schema::new(fields));
+    Ok(SourceDeclaration { name: name.trim().to_owned(), schema, event_time, drop_duplicates })
 }
 
 fn data_type(name: &str) -> Result<DataType> {

@@ -308,6 +308,7 @@ fn spec(story: &Story, variant: Variant) -> Result<QuerySpec> {
             options: Options::new().with("maxBatchesPerTrigger", "1"),
         },
         event_time: source.event_time.clone(),
+        drop_duplicates: source.drop_duplicates.clone(),
     });
     let plugins = story.plugins.iter().map(|plugin| {
         let mut limits = PluginLimits::default();

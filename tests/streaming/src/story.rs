@@ -2,7 +2,7 @@
 
 use arrow::datatypes::SchemaRef;
 use millstream_common::OutputMode;
-use millstream_plan::EventTime;
+use millstream_plan::{DropDuplicates, EventTime};
 use millstream_wasm::FaultPolicy;
 use std::time::Duration;
 
@@ -38,6 +38,8 @@ pub struct SourceDeclaration {
     pub schema: SchemaRef,
     /// Its watermark.
     pub event_time: Option<EventTime>,
+    /// Which duplicates it drops, if any.
+    pub drop_duplicates: Option<DropDuplicates>,
 }
 
 /// A plugin of a story.

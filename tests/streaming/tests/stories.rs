@@ -67,6 +67,9 @@ macro_rules! stories {
 stories!(
     dead_letters,
     division_by_zero,
+    drop_duplicates,
+    drop_duplicates_for_ever,
+    drop_duplicates_within_watermark,
     global_aggregate,
     having,
     late_after_restart,
@@ -82,6 +85,7 @@ stories!(
     watermark_append,
     watermark_update,
     watermark_without_no_data_batches,
+    window_of_window,
     word_count_complete,
 );
 

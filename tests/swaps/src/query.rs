@@ -55,7 +55,11 @@ pub(crate) fn spec(edition: &Edition) -> QuerySpec {
     let limits = PluginLimits { deadline: Duration::from_secs(10), ..PluginLimits::default() };
     QuerySpec {
         name: Some("swapped".into()),
-        streams: vec![StreamSpec { source, event_time: Some(EventTime { column: "timestamp".into(), delay_us: 0 }) }],
+        streams: vec![StreamSpec {
+            source,
+            event_time: Some(EventTime { column: "timestamp".into(), delay_us: 0 }),
+            drop_duplicates: None,
+        }],
         tables: Vec::new(),
         plugins: vec![PluginSpec {
             name: PLUGIN.into(),

@@ -69,7 +69,7 @@ fn an_endless_loop_ends_within_a_tenth_of_a_second_of_its_deadline() {
     };
     let spec = QuerySpec {
         name: Some("looping".into()),
-        streams: vec![StreamSpec { source, event_time: None }],
+        streams: vec![StreamSpec { source, event_time: None, drop_duplicates: None }],
         tables: Vec::new(),
         plugins: vec![plugin],
         sql: "SELECT spins_on(v, 3) AS v FROM numbers".into(),

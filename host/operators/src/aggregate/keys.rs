@@ -10,6 +10,7 @@
 //! a big-endian number that orders like the time, so that the store can drop all that a watermark passed.
 
 use super::spec::{EventTimeKey, EventTimeKind};
+use crate::event_order::{NEVER, ordered};
 use crate::float_identity::unify_floats;
 use crate::row_codec::{EncodedRows, RowCodec};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StructArray, TimestampMicrosecondArray};
@@ -20,9 +21,6 @@ use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use datafusion::physical_plan::aggregates::{PhysicalGroupBy, evaluate_group_by};
 use std::sync::Arc;
-
-/// The prefix of keys without event time: no watermark passes it.
-const NEVER: u64 = u64::MAX;
 
 /// The grouping keys of an aggregate.
 pub(super) struct KeyColumns {
@@ -128,11 +126,6 @@ impl KeyColumns {
 /// The prefix through which a watermark, in microseconds, has passed: the greatest time at or before it.
 pub(super) fn passed(watermark_us: i64) -> u64 {
     ordered(watermark_us).min(NEVER - 1)
-}
-
-/// A number that orders like the time.
-fn ordered(time_us: i64) -> u64 {
-    (time_us as u64) ^ (1 << 63)
 }
 
 fn check_event_time(key: EventTimeKey, fields: &[FieldRef]) -> Result<(), DataFusionError> {

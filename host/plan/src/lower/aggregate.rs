@@ -18,7 +18,8 @@ impl Lowering<'_> {
     /// The aggregate of that scope.
     pub(super) fn aggregate(&mut self, aggregate: &Aggregate, scope: &str) -> Result<Node, PlanError> {
         let uid = self.uids.assign(scope, "aggregate")?;
-        let child = self.node(&aggregate.input, scope)?;
+        // An aggregation below this one in the same scope is told from it by standing at its input.
+        let child = self.node(&aggregate.input, &format!("{scope}-input"))?;
         let schema = aggregate.input.schema();
         let (functions, filters) = self.functions(&aggregate.aggr_expr, schema)?;
         let spec = AggregateSpec {

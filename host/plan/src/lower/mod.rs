@@ -7,6 +7,7 @@ mod expressions;
 mod static_side;
 
 use crate::PlanError;
+use crate::dedup::DedupNode;
 use crate::input::QueryInput;
 use crate::plan::{SourceSlot, StreamingPlan};
 use crate::stream_table::StreamTable;
@@ -86,10 +87,16 @@ impl<'a> Lowering<'a> {
                 Ok(Node::Operator { operator: Box::new(sort), inputs: vec![child] })
             }
             LogicalPlan::Limit(limit) => self.limit(limit, scope),
-            LogicalPlan::Extension(extension) => match extension.node.as_any().downcast_ref::<WatermarkNode>() {
-                Some(node) => self.watermark(node, scope),
-                None => Err(not_lowered(extension.node.name())),
-            },
+            LogicalPlan::Extension(extension) => {
+                let node = extension.node.as_any();
+                if let Some(node) = node.downcast_ref::<WatermarkNode>() {
+                    return self.watermark(node, scope);
+                }
+                match node.downcast_ref::<DedupNode>() {
+                    Some(node) => self.deduplicate(node, scope),
+                    None => Err(not_lowered(extension.node.name())),
+                }
+            }
             LogicalPlan::Join(join) => self.static_join(join, scope),
             other => Err(not_lowered(&other.display().to_string())),
         }
@@ -121,6 +128,21 @@ impl<'a> Lowering<'a> {
         };
         self.watermark_nodes.push(name.clone());
         unary(ops::WatchEventTime::try_new(name, arrow_schema(node.input()), column, node.delay_us), child)
+    }
+
+    fn deduplicate(&mut self, node: &DedupNode, scope: &str) -> Result<Node, PlanError> {
+        let uid = self.uids.assign(&node.scope, "dedup")?;
+        let child = self.node(node.input(), scope)?;
+        let keys = node.keys.iter().map(|key| node.input().schema().index_of_column(key));
+        let spec = ops::DedupSpec {
+            uid,
+            schema: arrow_schema(node.input()),
+            keys: keys.collect::<Result<_, _>>().map_err(|error| PlanError::from_datafusion(&error))?,
+            event_time: node.event_time(),
+            within_us: node.within_us,
+            partitions: self.input.settings.partitions,
+        };
+        unary(ops::Deduplicate::try_new(spec), child)
     }
 
     fn union(&mut self, union: &Union, plan: &LogicalPlan, scope: &str) -> Result<Node, PlanError> {
@@ -185,7 +207,10 @@ fn is_stream(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::TableScan(scan) => source_as_provider(&scan.source)
             .is_ok_and(|provider| (provider.as_ref() as &dyn std::any::Any).is::<StreamTable>()),
-        LogicalPlan::Extension(extension) => extension.node.as_any().is::<WatermarkNode>(),
+        LogicalPlan::Extension(extension) => {
+            let node = extension.node.as_any();
+            node.is::<WatermarkNode>() || node.is::<DedupNode>()
+        }
         _ => false,
     }
 }

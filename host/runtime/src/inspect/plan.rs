@@ -123,7 +123,12 @@ fn plan(session: &Session, spec: &QuerySpec, plugins: Vec<Arc<PluginSlot>>) -> R
     let mut streams = Vec::new();
     for stream in &spec.streams {
         let name = stream.source.name.clone();
-        streams.push(StreamInput { name, schema: schema(&stream.source)?, event_time: stream.event_time.clone() });
+        streams.push(StreamInput {
+            name,
+            schema: schema(&stream.source)?,
+            event_time: stream.event_time.clone(),
+            drop_duplicates: stream.drop_duplicates.clone(),
+        });
     }
     let mut tables = Vec::new();
     for table in &spec.tables {

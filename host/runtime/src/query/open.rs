@@ -131,7 +131,12 @@ pub(super) fn plan(
     let mut streams = Vec::new();
     for stream in &spec.streams {
         let schema: SchemaRef = session.sources().factory(&stream.source)?.schema(&stream.source)?;
-        streams.push(StreamInput { name: stream.source.name.clone(), schema, event_time: stream.event_time.clone() });
+        streams.push(StreamInput {
+            name: stream.source.name.clone(),
+            schema,
+            event_time: stream.event_time.clone(),
+            drop_duplicates: stream.drop_duplicates.clone(),
+        });
     }
     let input = QueryInput {
         streams,

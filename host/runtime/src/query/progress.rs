@@ -72,6 +72,9 @@ pub struct StateOperatorProgress {
     pub num_shuffle_partitions: u32,
     /// Stores: one per partition.
     pub num_state_store_instances: u32,
+    /// Counters of one kind of operator: `numDroppedDuplicateRows`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub custom_metrics: BTreeMap<String, u64>,
 }
 
 impl StateOperatorProgress {
@@ -90,6 +93,11 @@ impl StateOperatorProgress {
             num_rows_dropped_by_watermark: metrics.rows_dropped_by_watermark,
             num_shuffle_partitions: partitions,
             num_state_store_instances: partitions,
+            custom_metrics: metrics
+                .rows_dropped_as_duplicates
+                .map(|rows| ("numDroppedDuplicateRows".to_owned(), rows))
+                .into_iter()
+                .collect(),
         }
     }
 }

@@ -6,7 +6,7 @@ use super::{Origin, QueryFileError, Value};
 use crate::{StreamSpec, TableSpec};
 use arrow::datatypes::{Schema, SchemaRef};
 use millstream_common::{Options, describe_chain, duration};
-use millstream_plan::{EventTime, ddl};
+use millstream_plan::{DropDuplicates, EventTime, ddl};
 use millstream_sink::SinkSpec;
 use millstream_source::SourceSpec;
 use std::sync::Arc;
@@ -33,7 +33,16 @@ pub(super) fn stream(
         None => None,
         Some(raw) => Some(watermark(text, &spec, raw, values)?),
     };
-    Ok(StreamSpec { source: spec, event_time })
+    let drop_duplicates = source.drop_duplicates.as_ref().map(|spanned| {
+        let raw = spanned.get_ref();
+        let columns: Vec<String> = raw.columns.iter().map(|column| column.get_ref().clone()).collect();
+        let shown = if columns.is_empty() { "all columns".to_owned() } else { columns.join(", ") };
+        let within = if raw.within_watermark { " within the watermark" } else { "" };
+        let origin = Origin::QueryFile(text.place_of(spanned));
+        values.push(Value::new(format!("source.{}.drop_duplicates", spec.name), format!("{shown}{within}"), origin));
+        DropDuplicates { columns, within_watermark: raw.within_watermark }
+    });
+    Ok(StreamSpec { source: spec, event_time, drop_duplicates })
 }
 
 /// A static table.

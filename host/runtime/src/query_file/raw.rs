@@ -39,6 +39,7 @@ pub(super) struct RawSource {
     pub(super) format: Option<Spanned<String>>,
     pub(super) schema: Option<Spanned<String>>,
     pub(super) watermark: Option<Spanned<RawWatermark>>,
+    pub(super) drop_duplicates: Option<Spanned<RawDropDuplicates>>,
     #[serde(default)]
     pub(super) options: RawOptions,
 }
@@ -49,6 +50,16 @@ pub(super) struct RawSource {
 pub(super) struct RawWatermark {
     pub(super) column: Option<Spanned<String>>,
     pub(super) delay: Option<Spanned<String>>,
+}
+
+/// `drop_duplicates = { columns = ["id"], within_watermark = true }`; without columns, all of them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawDropDuplicates {
+    #[serde(default)]
+    pub(super) columns: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub(super) within_watermark: bool,
 }
 
 /// One `[[table]]`.

@@ -4,7 +4,7 @@ use super::{DataStreamWriter, Session};
 use crate::RuntimeError;
 use crate::spec::StreamSpec;
 use millstream_common::duration::parse_micros;
-use millstream_plan::EventTime;
+use millstream_plan::{DropDuplicates, EventTime};
 
 /// A stream as it was loaded, or a query in SQL over temporary views.
 #[derive(Clone)]
@@ -49,6 +49,35 @@ impl DataFrame {
                 });
             }
         }
+        Ok(self)
+    }
+
+    /// Drops rows whose values in `columns` (all columns if there are none) have been seen before. With the event time among
+    /// them a value is remembered until the watermark passes it, otherwise for ever.
+    ///
+    /// # Errors
+    /// When this is no stream as loaded. Whether the columns are there shows when a query starts.
+    pub fn drop_duplicates(self, columns: &[&str]) -> Result<Self, RuntimeError> {
+        self.without_duplicates(columns, false)
+    }
+
+    /// Drops rows whose values in `columns` have been seen less than the watermark's delay before, in event time.
+    ///
+    /// # Errors
+    /// As [`drop_duplicates`](Self::drop_duplicates); that there is a watermark shows when a query starts.
+    pub fn drop_duplicates_within_watermark(self, columns: &[&str]) -> Result<Self, RuntimeError> {
+        self.without_duplicates(columns, true)
+    }
+
+    fn without_duplicates(mut self, columns: &[&str], within_watermark: bool) -> Result<Self, RuntimeError> {
+        let Content::Stream(stream) = &mut self.content else {
+            return Err(RuntimeError::Invalid {
+                reason: "duplicates are dropped from a stream, and this is a query".into(),
+                hint: Some("call it on what load() answered, or use SELECT DISTINCT".into()),
+            });
+        };
+        let columns = columns.iter().map(|column| (*column).to_owned()).collect();
+        stream.drop_duplicates = Some(DropDuplicates { columns, within_watermark });
         Ok(self)
     }
 

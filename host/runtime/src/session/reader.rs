@@ -50,6 +50,6 @@ impl DataStreamReader {
         })?;
         let source = SourceSpec { name: "stream".into(), format, schema: self.schema, options: self.options };
         self.session.sources().factory(&source)?.schema(&source)?;
-        Ok(DataFrame::stream(self.session, StreamSpec { source, event_time: None }))
+        Ok(DataFrame::stream(self.session, StreamSpec { source, event_time: None, drop_duplicates: None }))
     }
 }
