@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use millstream_common::Digest;
-use millstream_wasm::{FunctionKind, PluginHost, Volatility, WasmError};
+use millstream_wasm::{FunctionKind, Volatility, WasmError};
 
 use crate::components::{bytes, host, load};
 
@@ -81,21 +81,4 @@ fn a_description_that_never_comes_ends_at_the_deadline() {
     let error = load("spin_in_describe").unwrap_err();
     assert!(matches!(&error, WasmError::Deadline { function, .. } if function == "describe"), "{error}");
     assert!(start.elapsed() < Duration::from_secs(10));
-}
-
-#[test]
-fn the_ticking_thread_ends_with_the_last_user() {
-    let ticking = || {
-        let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
-        let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
-        tasks.map(name).filter(|name| name.starts_with("millstream-dead")).count()
-    };
-    host();
-    let before = ticking();
-    drop(PluginHost::new().unwrap());
-    let start = Instant::now();
-    while ticking() > before && start.elapsed() < Duration::from_secs(5) {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    assert_eq!(ticking(), before);
 }

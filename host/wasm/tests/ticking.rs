@@ -1,0 +1,32 @@
+//! The thread that ticks for deadlines lives as long as somebody may have one. Alone in its process: it counts threads.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may fail a test")]
+
+use millstream_wasm::PluginHost;
+use std::time::{Duration, Instant};
+
+fn ticking() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+    tasks.map(name).filter(|name| name.starts_with("millstream-dead")).count()
+}
+
+fn becomes(wanted: usize) -> bool {
+    let start = Instant::now();
+    while ticking() != wanted && start.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    ticking() == wanted
+}
+
+#[test]
+fn the_ticking_thread_ends_with_the_last_user() {
+    assert!(becomes(0));
+    let first = PluginHost::new().unwrap();
+    let second = PluginHost::new().unwrap();
+    assert!(ticking() >= 1 || becomes(1));
+    drop(first);
+    assert!(ticking() >= 1);
+    drop(second);
+    assert!(becomes(0));
+}
