@@ -1,4 +1,4 @@
-//! The thread that ticks for deadlines lives as long as somebody may have one. Alone in its process: it counts threads.
+//! The thread that ticks for a host's deadlines lives as long as the host. Alone in its process: it counts threads.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may fail a test")]
 
@@ -20,13 +20,14 @@ fn becomes(wanted: usize) -> bool {
 }
 
 #[test]
-fn the_ticking_thread_ends_with_the_last_user() {
+fn the_ticking_thread_ends_with_its_host() {
     assert!(becomes(0));
     let first = PluginHost::new().unwrap();
     let second = PluginHost::new().unwrap();
-    assert!(ticking() >= 1 || becomes(1));
+    // A thread takes its name when it begins to run, which may be later.
+    assert!(becomes(2));
     drop(first);
-    assert!(ticking() >= 1);
+    assert!(becomes(1));
     drop(second);
     assert!(becomes(0));
 }
