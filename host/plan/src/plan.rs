@@ -55,7 +55,7 @@ pub fn plan(input: &QueryInput) -> Result<StreamingPlan, PlanError> {
     unsupported::check_analyzed(&logical, input)?;
     let logical = static_subquery::answer(logical, &context.state())?;
     let optimized = context.state().optimize(&logical).map_err(|error| PlanError::from_datafusion(&error))?;
-    unsupported::check_optimized(&optimized, input)?;
+    unsupported::check_optimized(&optimized)?;
     let text = optimized.display_indent().to_string();
     Lowering::new(&context.state(), input).lower(&optimized, text)
 }

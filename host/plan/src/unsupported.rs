@@ -60,7 +60,7 @@ pub(crate) fn check_analyzed(plan: &LogicalPlan, input: &QueryInput) -> Verdict 
 ///
 /// # Errors
 /// As [`check_analyzed`].
-pub(crate) fn check_optimized(plan: &LogicalPlan, input: &QueryInput) -> Verdict {
+pub(crate) fn check_optimized(plan: &LogicalPlan) -> Verdict {
     if !has_stream(plan) {
         return refuse(
             "no-stream",
@@ -77,7 +77,6 @@ pub(crate) fn check_optimized(plan: &LogicalPlan, input: &QueryInput) -> Verdict
             );
         }
     }
-    let _ = input;
     Ok(())
 }
 

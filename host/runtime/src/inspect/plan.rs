@@ -2,10 +2,9 @@
 
 use crate::spec::TableSpec;
 use crate::{QuerySpec, RuntimeError, Session};
-use millstream_common::{BatchTime, Digest, OutputMode, QueryId, SqlSettings};
-use millstream_plan::{PlanSettings, QueryInput, StaticTable, StreamInput, StreamingPlan, ddl};
-use millstream_sink::{Guarantee, SinkContext, SinkError, SinkSpec};
-use millstream_source::SourceSpec;
+use millstream_common::{BatchTime, Digest, QueryId};
+use millstream_plan::{StaticTable, ddl};
+use millstream_sink::{SinkContext, SinkSpec};
 use millstream_wasm::PluginSlot;
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -57,7 +56,8 @@ pub fn check(session: &Session, spec: &QuerySpec) -> Result<CheckedQuery, Runtim
         let component = host.load(&plugin.name, &plugin.component)?;
         slots.push(PluginSlot::new(&plugin.name, Arc::clone(&host), component, plugin.limits.clone(), plugin.on_fault));
     }
-    let mut plan = plan(session, spec, slots)?;
+    let tables = empty_tables(session, spec)?;
+    let mut plan = crate::query::plan(session, spec, tables, slots, &BatchTime::default())?;
     if let Some(recovered) = &recovered {
         recovered.check_sources(&plan.slots)?;
         recovered.check_state(&mut plan.pipeline)?;
@@ -118,43 +118,16 @@ fn section(text: &mut String, title: &str, lines: impl Iterator<Item = String>) 
     }
 }
 
-fn plan(session: &Session, spec: &QuerySpec, plugins: Vec<Arc<PluginSlot>>) -> Result<StreamingPlan, RuntimeError> {
-    let schema = |source: &SourceSpec| session.sources().factory(source)?.schema(source);
-    let mut streams = Vec::new();
-    for stream in &spec.streams {
-        let name = stream.source.name.clone();
-        streams.push(StreamInput {
-            name,
-            schema: schema(&stream.source)?,
-            event_time: stream.event_time.clone(),
-            drop_duplicates: stream.drop_duplicates.clone(),
-        });
-    }
-    let mut tables = Vec::new();
-    for table in &spec.tables {
-        // A plan depends on a table's columns, not on its rows.
-        tables.push(match table {
-            TableSpec::Rows { name, schema, .. } => {
-                StaticTable { name: name.clone(), schema: Arc::clone(schema), rows: Vec::new() }
-            }
-            TableSpec::Files(source) => {
-                StaticTable { name: source.name.clone(), schema: schema(source)?, rows: Vec::new() }
-            }
-        });
-    }
-    let input = QueryInput {
-        streams,
-        tables,
-        plugins,
-        sql: spec.sql.clone(),
-        mode: spec.mode,
-        settings: PlanSettings {
-            sql: SqlSettings { ansi: spec.settings.ansi, batch_time: BatchTime::default() },
-            partitions: spec.settings.partitions,
-            uids: spec.uids.clone(),
-        },
+/// The static tables without their rows: a plan depends on a table's columns only.
+fn empty_tables(session: &Session, spec: &QuerySpec) -> Result<Vec<StaticTable>, RuntimeError> {
+    let table = |table: &TableSpec| {
+        let (name, schema) = match table {
+            TableSpec::Rows { name, schema, .. } => (name, Arc::clone(schema)),
+            TableSpec::Files(source) => (&source.name, session.sources().factory(source)?.schema(source)?),
+        };
+        Ok(StaticTable { name: name.clone(), schema, rows: Vec::new() })
     };
-    Ok(millstream_plan::plan(&input)?)
+    spec.tables.iter().map(table).collect()
 }
 
 /// Options, output mode, and the need of a checkpoint.
@@ -173,18 +146,5 @@ fn check_sink(session: &Session, spec: &QuerySpec) -> Result<(), RuntimeError> {
         clock: Arc::clone(session.clock()),
     };
     let sink = factory.open(&in_memory, context)?;
-    if !sink.supports(spec.mode) {
-        let modes = [OutputMode::Append, OutputMode::Update, OutputMode::Complete];
-        let known = modes.into_iter().filter(|mode| sink.supports(*mode)).map(|mode| mode.to_string());
-        let known = known.collect::<Vec<_>>().join(", ");
-        return Err(SinkError::Mode { sink: spec.sink.format.clone(), mode: spec.mode, known }.into());
-    }
-    if sink.guarantee() == Guarantee::ExactlyOnce && spec.checkpoint.is_none() {
-        let format = &spec.sink.format;
-        return Err(RuntimeError::Invalid {
-            reason: format!("sink `{format}` writes exactly once, and for that the query needs a checkpoint"),
-            hint: Some("set `checkpoint`".into()),
-        });
-    }
-    Ok(())
+    crate::query::check_opened(sink.as_ref(), spec, "set `checkpoint`")
 }

@@ -19,7 +19,7 @@ mod run;
 mod swap;
 
 pub use handle::{ProgressListener, QueryStatus, StreamingQuery};
-pub(crate) use open::{checkpoint_option, without_checkpoint};
+pub(crate) use open::{check_opened, checkpoint_option, plan, without_checkpoint};
 pub use run::QueryRun;
 pub(crate) use run::look;
 pub use swap::{SwapRequest, Swapped};

@@ -121,11 +121,11 @@ fn read_table(session: &Session, spec: &SourceSpec, stop: &StopSignal) -> Result
 }
 
 /// Plans the query.
-pub(super) fn plan(
+pub(crate) fn plan(
     session: &Session,
     spec: &QuerySpec,
     tables: Vec<StaticTable>,
-    plugins: &[RunningPlugin],
+    plugins: Vec<Arc<PluginSlot>>,
     batch_time: &BatchTime,
 ) -> Result<StreamingPlan, RuntimeError> {
     let mut streams = Vec::new();
@@ -141,7 +141,7 @@ pub(super) fn plan(
     let input = QueryInput {
         streams,
         tables,
-        plugins: plugins.iter().map(|plugin| Arc::clone(&plugin.slot)).collect(),
+        plugins,
         sql: spec.sql.clone(),
         mode: spec.mode,
         settings: PlanSettings {
@@ -189,23 +189,27 @@ pub(super) fn check_sink(session: &Session, spec: &QuerySpec) -> Result<(), Runt
 /// Opens the sink.
 pub(super) fn sink(session: &Session, spec: &QuerySpec, context: SinkContext) -> Result<Box<dyn Sink>, RuntimeError> {
     let sink = session.sinks().factory(&spec.sink)?.open(&spec.sink, context)?;
+    check_opened(sink.as_ref(), spec, "set `checkpointLocation`")?;
+    Ok(sink)
+}
+
+/// Refuses a sink that does not take the query's output mode, or that needs a checkpoint where there is none; `hint` is how
+/// to give one.
+pub(crate) fn check_opened(sink: &dyn Sink, spec: &QuerySpec, hint: &str) -> Result<(), RuntimeError> {
+    let format = &spec.sink.format;
     if !sink.supports(spec.mode) {
         let modes = [OutputMode::Append, OutputMode::Update, OutputMode::Complete];
-        let known: Vec<_> =
-            modes.into_iter().filter(|mode| sink.supports(*mode)).map(|mode| mode.to_string()).collect();
-        let error = SinkError::Mode { sink: spec.sink.format.clone(), mode: spec.mode, known: known.join(", ") };
-        return Err(error.into());
+        let known = modes.into_iter().filter(|mode| sink.supports(*mode)).map(|mode| mode.to_string());
+        let known = known.collect::<Vec<_>>().join(", ");
+        return Err(SinkError::Mode { sink: format.clone(), mode: spec.mode, known }.into());
     }
     if sink.guarantee() == Guarantee::ExactlyOnce && spec.checkpoint.is_none() {
         return Err(RuntimeError::Invalid {
-            reason: format!(
-                "sink `{}` writes exactly once, and for that the query needs a checkpoint",
-                spec.sink.format
-            ),
-            hint: Some("set `checkpointLocation`".into()),
+            reason: format!("sink `{format}` writes exactly once, and for that the query needs a checkpoint"),
+            hint: Some(hint.into()),
         });
     }
-    Ok(sink)
+    Ok(())
 }
 
 /// The option that names the checkpoint, wherever a user put it (Spark: an option of the writer).

@@ -356,7 +356,8 @@ impl Planned {
         let plugins = open::plugins(&host, &spec.plugins, recovered, checkpoint)?;
         let tables = open::tables(session, &spec.tables, stop)?;
         let batch_time = BatchTime::default();
-        let plan = open::plan(session, spec, tables, &plugins, &batch_time)?;
+        let slots = plugins.iter().map(|plugin| Arc::clone(&plugin.slot)).collect();
+        let plan = open::plan(session, spec, tables, slots, &batch_time)?;
         Ok(Self { host, plugins, plan, batch_time })
     }
 }
