@@ -248,12 +248,6 @@ impl Story {
     /// The no-data batch, if a stateful operator wants one.
     pub(crate) fn settle(&mut self) -> Option<Step> {
         let (old, new) = (self.last_eviction, self.tracker.global());
-        let mut wanted = false;
-        let asked: Result<(), StateError> = self.pipeline.for_each_stateful(|state| {
-            wanted |= state.wants_no_data_batch(old, new);
-            Ok(())
-        });
-        asked.unwrap();
-        wanted.then(|| self.batch(&[]))
+        self.pipeline.wants_no_data_batch(old, new).then(|| self.batch(&[]))
     }
 }
