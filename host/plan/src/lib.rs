@@ -9,6 +9,7 @@
 //!
 //! It reads no data, opens no checkpoint and knows no connector.
 
+pub mod batch_query;
 pub mod ddl;
 mod dedup;
 mod error;

@@ -1,5 +1,6 @@
 //! From a query to its streaming plan: parse → rewrite → plan → check → optimise → lower.
 
+use crate::batch_query::BoundedInputs;
 use crate::input::QueryInput;
 use crate::lower::Lowering;
 use crate::sql::{names::Names, parse::parse_query, rewrite};
@@ -12,6 +13,7 @@ use datafusion::sql::sqlparser::ast::{Statement, visit_expressions_mut};
 use millstream_operators::Pipeline;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// Where the rows of a stream enter the pipeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +43,25 @@ pub struct StreamingPlan {
 /// # Errors
 /// [`PlanError`] when the SQL is wrong, or when Spark's rules (or ours) do not let it stream in that output mode.
 pub fn plan(input: &QueryInput) -> Result<StreamingPlan, PlanError> {
+    let (context, logical) = analyzed(input, &Purpose::Stream)?;
+    unsupported::check_analyzed(&logical, input)?;
+    let logical = static_subquery::answer(logical, &context.state())?;
+    let optimized = context.state().optimize(&logical).map_err(|error| PlanError::from_datafusion(&error))?;
+    unsupported::check_optimized(&optimized)?;
+    let text = optimized.display_indent().to_string();
+    Lowering::new(&context.state(), input).lower(&optimized, text)
+}
+
+/// What a query is planned for.
+pub(crate) enum Purpose {
+    /// Batch by batch, with state.
+    Stream,
+    /// Once, over all rows of its inputs.
+    Batch(Arc<dyn BoundedInputs>),
+}
+
+/// The front end: parse → rewrite → plan → analyse. The context knows the query's inputs and functions.
+pub(crate) fn analyzed(input: &QueryInput, purpose: &Purpose) -> Result<(SessionContext, LogicalPlan), PlanError> {
     let mut query = parse_query(&input.sql)?;
     names_of(input).apply(&mut query);
     let mut statement = Statement::Query(query);
@@ -49,15 +70,10 @@ pub fn plan(input: &QueryInput) -> Result<StreamingPlan, PlanError> {
         return Err(PlanError::Sql { message: "it must be a SELECT".into() });
     };
     let generators = rewrite::rewrite(&mut query, &session::table_function_names(input))?;
-    let context = session::build(input, generators)?;
+    let context = session::build(input, purpose, generators)?;
     let statement = DataFusionStatement::Statement(Box::new(Statement::Query(query)));
     let logical = logical_plan(&context, statement)?;
-    unsupported::check_analyzed(&logical, input)?;
-    let logical = static_subquery::answer(logical, &context.state())?;
-    let optimized = context.state().optimize(&logical).map_err(|error| PlanError::from_datafusion(&error))?;
-    unsupported::check_optimized(&optimized)?;
-    let text = optimized.display_indent().to_string();
-    Lowering::new(&context.state(), input).lower(&optimized, text)
+    Ok((context, logical))
 }
 
 /// The names that the query may use, spelled as they were declared.
