@@ -3,10 +3,12 @@
 use crate::batch_query::BoundedInputs;
 use crate::input::QueryInput;
 use crate::lower::Lowering;
-use crate::sql::{names::Names, parse::parse_query, rewrite};
+use crate::sql::{casts, grouping, names::Names, parse::parse_query, rewrite};
 use crate::{PlanError, functions, session, static_subquery, unsupported};
 use arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement as DataFusionStatement;
 use datafusion::sql::sqlparser::ast::{Statement, visit_expressions_mut};
@@ -64,6 +66,8 @@ pub(crate) enum Purpose {
 pub(crate) fn analyzed(input: &QueryInput, purpose: &Purpose) -> Result<(SessionContext, LogicalPlan), PlanError> {
     let mut query = parse_query(&input.sql)?;
     names_of(input).apply(&mut query);
+    casts::rewrite(&mut query);
+    grouping::rewrite(&mut query);
     let mut statement = Statement::Query(query);
     spell(&mut statement);
     let Statement::Query(mut query) = statement else {
@@ -102,8 +106,11 @@ fn spell(statement: &mut Statement) {
 fn logical_plan(context: &SessionContext, statement: DataFusionStatement) -> Result<LogicalPlan, PlanError> {
     // Planning is asynchronous only for catalogs that look tables up elsewhere; ours are in memory.
     let planned = futures::executor::block_on(context.state().statement_to_plan(statement));
+    // `grouping(x)` is found by comparing `x` with the keys as the user wrote both, so before either is rewritten.
+    let resolved =
+        planned.and_then(|plan| ResolveGroupingFunction::new().analyze(plan, context.state().config_options()));
     let plan =
-        planned.and_then(functions::expr::narrow_literals).map_err(|error| PlanError::from_datafusion(&error))?;
+        resolved.and_then(functions::expr::narrow_literals).map_err(|error| PlanError::from_datafusion(&error))?;
     let state = context.state();
     state
         .analyzer()

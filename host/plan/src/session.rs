@@ -6,6 +6,7 @@ use crate::functions;
 use crate::input::{DropDuplicates, QueryInput};
 use crate::plan::Purpose;
 use crate::plugins::{self, IsolatePluginFaults};
+use crate::sql::casts;
 use crate::sql::generator::{GeneratorPlanner, ListHelpers};
 use crate::sql::rewrite::Generator;
 use crate::stream_table::StreamTable;
@@ -111,6 +112,7 @@ fn build_state(
     let planner = GeneratorPlanner::new(generators, list_helpers(&parts.scalar)?, table_functions);
     let mut scalar = parts.scalar;
     scalar.push(Arc::new(time_window::window_time_function()));
+    scalar.push(Arc::new(casts::typed_function()));
     let mut plugin_names = BTreeSet::new();
     for (slot, function) in plugin_functions(input, FunctionKind::Scalar) {
         if !plugin_names.insert(function.name.to_ascii_lowercase()) {

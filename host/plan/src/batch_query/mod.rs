@@ -16,6 +16,7 @@
 //!
 //! It opens no source: rows come from whoever calls it, through [`BoundedInputs`].
 
+mod grouping_sets;
 mod table;
 
 use crate::plan::{Purpose, analyzed};
@@ -74,6 +75,10 @@ pub struct BatchQueryPlan {
 pub fn plan_batch_query(input: &QueryInput, inputs: Arc<dyn BoundedInputs>) -> Result<BatchQueryPlan, PlanError> {
     refuse_waiting_for_duplicates(input)?;
     let (context, logical) = analyzed(input, &Purpose::Batch(inputs))?;
+    let logical = logical
+        .transform_up_with_subqueries(grouping_sets::without_total_of_nothing)
+        .map_err(|error| PlanError::from_datafusion(&error))?
+        .data;
     let schema = Arc::new(logical.schema().as_arrow().clone());
     // Planning is asynchronous only for catalogs that look tables up elsewhere; ours are in memory.
     let physical = futures::executor::block_on(context.state().create_physical_plan(&logical))

@@ -102,3 +102,25 @@ fn a_stop_drops_what_was_found() {
     let plan = plan_batch_query(&input("SELECT k FROM t"), Arc::new(Given(vec![rows(&[(1, 1, 1)])]))).unwrap();
     assert_eq!(plan.execute(&|| true).unwrap(), None);
 }
+
+#[test]
+fn an_aggregation_and_the_same_of_a_cast_are_two_columns() {
+    let sql = "SELECT sum(v), sum(CAST(v AS STRING)) AS s, CAST(k AS STRING), k AS n FROM t GROUP BY CAST(k AS STRING), k \
+               ORDER BY sum(CAST(v AS DECIMAL(10, 1))) DESC";
+    let table = answer(sql);
+    assert_eq!(cells(&table), ["4040.011", "4040.022"]);
+    assert!(table.contains("| sum(v) | s    | k | n |"), "{table}");
+}
+
+#[test]
+fn grouping_tells_which_columns_are_left_out() {
+    let sql = "SELECT grouping(k), grouping_id(k, v % 20), grouping_id() AS all, count(*) FROM t GROUP BY ROLLUP(k, v % 20) \
+               ORDER BY 2, 4";
+    assert_eq!(cells(&answer(sql)), ["0002", "0002", "0112", "0112", "1334"]);
+}
+
+#[test]
+fn grouping_sets_of_nothing_have_no_total_and_a_global_aggregate_has_one_row() {
+    assert_eq!(cells(&answer("SELECT k, count(*) FROM t WHERE v > 99 GROUP BY CUBE(k)")), Vec::<String>::new());
+    assert_eq!(cells(&answer("SELECT count(*) FROM t WHERE v > 99")), ["0"]);
+}

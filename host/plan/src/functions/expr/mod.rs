@@ -25,6 +25,7 @@ mod fault;
 mod function;
 mod literals;
 mod math;
+mod named;
 mod planner;
 mod rounding;
 mod session;
