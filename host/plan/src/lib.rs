@@ -19,6 +19,7 @@ mod lower;
 mod plan;
 mod plugins;
 mod session;
+mod session_window;
 mod sql;
 mod static_subquery;
 mod stream_table;

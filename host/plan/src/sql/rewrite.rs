@@ -25,7 +25,7 @@ const GENERATORS: [&str; 6] = ["explode", "explode_outer", "posexplode", "posexp
 /// A relation that gives 0..n rows per row of its input.
 #[derive(Debug, Clone)]
 pub(crate) struct Generator {
-    /// The call: a generator, a plugin's table function, or `window`.
+    /// The call: a generator, a plugin's table function, `window` or `session_window`.
     pub(crate) call: Function,
     /// Whether a row without result stays, with nulls.
     pub(crate) outer: bool,
@@ -98,7 +98,7 @@ impl VisitorMut for Rewriter<'_> {
             replace_windows(having, &mut window)?;
         }
         if let Some(call) = window {
-            let columns = vec![Ident::new("window")];
+            let columns = vec![Ident::new(function_name(&call))];
             self.push_relation(select, Generator { call, outer: false, table: None, columns });
         }
         ControlFlow::Continue(())
@@ -210,7 +210,10 @@ fn selects_window(select: &Select) -> bool {
     }
 }
 
-/// Replaces each call of `window` below `node` by the column `window`; all calls must be the same one.
+/// The functions that cut time into windows; the column that each makes has its name.
+const WINDOWS: [&str; 2] = ["window", "session_window"];
+
+/// Replaces each call of a window below `node` by the column of its name; all calls must be the same one.
 fn replace_windows<T: VisitMut>(node: &mut T, window: &mut Option<Function>) -> ControlFlow<PlanError> {
     VisitMut::visit(node, &mut WindowReplacer { window })
 }
@@ -224,11 +227,12 @@ impl VisitorMut for WindowReplacer<'_> {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<PlanError> {
         let Expr::Function(call) = expr else { return ControlFlow::Continue(()) };
-        if function_name(call) != "window" || call.over.is_some() {
+        let name = function_name(call);
+        if !WINDOWS.contains(&name.as_str()) || call.over.is_some() {
             return ControlFlow::Continue(());
         }
         if let Some(first) = self.window.as_ref()
-            && first.args != call.args
+            && (function_name(first) != name || first.args != call.args)
         {
             return ControlFlow::Break(PlanError::Unsupported {
                 rule: "two-windows",
@@ -237,7 +241,7 @@ impl VisitorMut for WindowReplacer<'_> {
             });
         }
         *self.window = Some(call.clone());
-        *expr = Expr::Identifier(Ident::new("window"));
+        *expr = Expr::Identifier(Ident::new(name));
         ControlFlow::Continue(())
     }
 }
