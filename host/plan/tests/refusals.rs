@@ -93,7 +93,11 @@ fn what_may_not_stream_is_refused_by_its_rule() {
             Update,
             "SELECT window(ts, '1 minute'), window(ts, '2 minutes'), count(*) AS c FROM events GROUP BY window(ts, '1 minute'), window(ts, '2 minutes')",
         ),
-        ("session-update", Update, "SELECT word, count(*) AS c FROM events GROUP BY session_window(ts, '1 minute'), word"),
+        (
+            "session-update",
+            Update,
+            "SELECT word, count(*) AS c FROM events GROUP BY session_window(ts, '1 minute'), word",
+        ),
         ("session-without-key", Append, "SELECT count(*) AS c FROM events GROUP BY session_window(ts, '1 minute')"),
         ("session-without-key", Complete, "SELECT DISTINCT session_window(ts, '1 minute') AS w FROM events"),
         (
@@ -296,7 +300,8 @@ fn uids_come_from_names_and_not_from_places() {
     assert_eq!(uids(planned(counts, Update).unwrap()), ["query-aggregate"]);
     let named = format!("WITH hot AS ({counts}) SELECT word, c FROM hot WHERE c > 3");
     assert_eq!(uids(planned(&named, Update).unwrap()), ["hot-aggregate"]);
-    let sessions = "WITH visits AS (SELECT word FROM events GROUP BY session_window(ts, '1 minute'), word) SELECT * FROM visits";
+    let sessions =
+        "WITH visits AS (SELECT word FROM events GROUP BY session_window(ts, '1 minute'), word) SELECT * FROM visits";
     assert_eq!(uids(planned(sessions, Append).unwrap()), ["visits-session"]);
     let moved = BTreeMap::from([("hot-aggregate".to_owned(), "query-aggregate".to_owned())]);
     assert_eq!(uids(renamed(&named, Update, moved).unwrap()), ["query-aggregate"]);
