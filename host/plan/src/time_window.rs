@@ -16,6 +16,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility, cast,
 };
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The type of TIMESTAMP.
@@ -34,6 +35,20 @@ pub(crate) fn time_argument(time: Expr, schema: &DFSchema) -> Result<Expr> {
         kind if kind == timestamp_type() => Ok(time),
         _ => Ok(cast(time, timestamp_type())),
     }
+}
+
+/// The marks of a window's time: only a column hands them on, or the time of a window that is one. What an expression
+/// makes of event time is none, whatever type it has.
+pub(crate) fn marked_time(time: &Expr, schema: &DFSchema) -> Result<FieldRef> {
+    let (_, field) = time.to_field(schema)?;
+    let is_column = match time {
+        Expr::Column(_) => true,
+        Expr::ScalarFunction(call) => {
+            matches!(call.args.as_slice(), [Expr::Column(_)]) && call.func.name() == "window_time"
+        }
+        _ => false,
+    };
+    Ok(if is_column { field } else { Arc::new(field.as_ref().clone().with_metadata(HashMap::new())) })
 }
 
 /// Size, slide and start offset of windows, in microseconds.

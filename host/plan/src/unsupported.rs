@@ -9,7 +9,7 @@ use crate::input::QueryInput;
 use crate::lower::has_stream;
 use arrow::datatypes::FieldRef;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, JoinType};
+use datafusion::common::{DFSchema, JoinType, NullEquality};
 use datafusion::logical_expr::{Aggregate, Distinct, Expr, ExprSchemable, Join, LogicalPlan, Projection, Union};
 use millstream_common::OutputMode;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(crate) fn check_analyzed(plan: &LogicalPlan, input: &QueryInput) -> Verdict 
             "use output mode append",
         );
     }
-    if aggregations > 1 && input.mode != OutputMode::Append {
+    if input.mode != OutputMode::Append && has_chained_aggregations(plan) {
         return refuse(
             "chained-aggregations",
             format!(
@@ -105,6 +105,11 @@ fn check_node(node: &LogicalPlan, input: &QueryInput, aggregations: &mut usize) 
         LogicalPlan::Sort(sort) if !has_aggregation(&sort.input) => {
             refuse("sort", "only the result of an aggregation can be sorted", "aggregate first, or sort in the sink")
         }
+        LogicalPlan::Limit(limit) if limit.skip.is_some() => refuse(
+            "offset",
+            "OFFSET cannot be used on a stream: which rows it would skip changes with every batch",
+            "leave OFFSET out, or number the rows in the sink",
+        ),
         LogicalPlan::Limit(_) if input.mode == OutputMode::Update => refuse(
             "limit-update",
             "LIMIT cannot be used in output mode update: which rows are among the first changes later",
@@ -116,7 +121,10 @@ fn check_node(node: &LogicalPlan, input: &QueryInput, aggregations: &mut usize) 
             "use GROUP BY window(...) for windows of event time",
         ),
         LogicalPlan::Union(union) => check_union(union),
-        LogicalPlan::Join(join) => check_join(join),
+        LogicalPlan::Join(join) => {
+            check_set_operation(join)?;
+            check_join(join)
+        }
         LogicalPlan::RecursiveQuery(_) => {
             refuse("recursive", "a recursive query cannot read a stream", "unroll the recursion")
         }
@@ -245,6 +253,26 @@ fn check_union(union: &Union) -> Verdict {
     )
 }
 
+/// INTERSECT and EXCEPT have become joins at which NULL equals NULL.
+fn check_set_operation(join: &Join) -> Verdict {
+    if join.null_equality != NullEquality::NullEqualsNull {
+        return Ok(());
+    }
+    match join.join_type {
+        JoinType::LeftSemi => refuse(
+            "intersect",
+            "INTERSECT cannot be used on a stream: its rows would wait for their equals for ever",
+            "use LEFT SEMI JOIN with a static table, or join the streams within a range of time",
+        ),
+        JoinType::LeftAnti if has_stream(&join.right) => refuse(
+            "except",
+            "EXCEPT cannot have a stream on the right: a row that takes one away may come with any later batch",
+            "put a static table on the right",
+        ),
+        _ => Ok(()),
+    }
+}
+
 fn check_join(join: &Join) -> Verdict {
     let (left, right) = (has_stream(&join.left), has_stream(&join.right));
     if left && right {
@@ -309,10 +337,25 @@ fn check_window_time(projection: &Projection) -> Verdict {
     }
 }
 
+/// Whether an aggregation of a stream stands above another one.
+fn has_chained_aggregations(plan: &LogicalPlan) -> bool {
+    let mut found = false;
+    let visited = plan.apply(|node| {
+        found |= is_aggregation(node) && node.inputs().into_iter().any(has_aggregation);
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    visited.is_ok() && found
+}
+
+fn is_aggregation(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_)) && has_stream(node)
+}
+
+/// Whether a stream is aggregated anywhere below.
 fn has_aggregation(plan: &LogicalPlan) -> bool {
     let mut found = false;
     let visited = plan.apply(|node| {
-        found |= matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_));
+        found |= is_aggregation(node);
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     visited.is_ok() && found

@@ -8,7 +8,7 @@
 mod gap;
 
 use crate::event_time;
-use crate::time_window::{time_argument, timestamp_type, window_fields};
+use crate::time_window::{marked_time, time_argument, timestamp_type, window_fields};
 use arrow::array::{Array, ArrayRef, AsArray, StructArray, TimestampMicrosecondArray};
 use arrow::buffer::{NullBuffer, ScalarBuffer};
 use arrow::compute::cast;
@@ -36,7 +36,7 @@ pub(crate) fn plan_session(input: LogicalPlan, arguments: Vec<Expr>) -> Result<L
         return plan_err!("session_window takes a time and a gap: session_window(time, '5 minutes')");
     };
     let time = time_argument(time, input.schema())?;
-    let (_, time_field) = time.to_field(input.schema())?;
+    let time_field = marked_time(&time, input.schema())?;
     let metadata = Some(event_time::session_metadata_of(&time_field));
     let fixed = fixed_gap(&gap)?;
     let is_given = time.clone().is_not_null();

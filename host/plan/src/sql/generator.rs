@@ -12,7 +12,7 @@
 use super::rewrite::{Generator, function_name, placeholder_index};
 use crate::event_time;
 use crate::session_window::plan_session;
-use crate::time_window::{WindowSpec, time_argument, window_function};
+use crate::time_window::{WindowSpec, marked_time, time_argument, window_function};
 use arrow::datatypes::DataType;
 use datafusion::common::{Column, DFSchema, Result, UnnestOptions, plan_err};
 use datafusion::functions::core::expr_fn::get_field;
@@ -199,7 +199,7 @@ fn plan_window(input: LogicalPlan, mut arguments: Vec<Expr>) -> Result<LogicalPl
     let durations = arguments.split_off(1);
     let time = time_argument(arguments.remove(0), input.schema())?;
     let spec = window_spec(&durations)?;
-    let (_, time_field) = time.to_field(input.schema())?;
+    let time_field = marked_time(&time, input.schema())?;
     let metadata = event_time::metadata_of(&time_field);
     let input = LogicalPlanBuilder::from(input).filter(time.clone().is_not_null())?.build()?;
     let window = window_function(spec).call(vec![time]);

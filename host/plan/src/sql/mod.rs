@@ -8,5 +8,6 @@ pub(crate) mod dialect;
 pub(crate) mod generator;
 pub(crate) mod names;
 pub(crate) mod parse;
+mod refused;
 pub(crate) mod rewrite;
 pub(crate) mod views;

@@ -14,7 +14,7 @@
 use crate::PlanError;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, GroupByExpr, Ident, LateralView, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr,
-    TableAlias, TableFactor, TableWithJoins, VisitMut, VisitorMut,
+    SetOperator, TableAlias, TableFactor, TableWithJoins, VisitMut, VisitorMut,
 };
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -50,8 +50,9 @@ pub(crate) fn placeholder_index(name: &str) -> Option<usize> {
 /// `table_functions` are the names of the plugins' table functions, in lower case.
 ///
 /// # Errors
-/// Two different windows in one SELECT, or a generator where none can stand.
+/// Two different windows in one SELECT, a generator where none can stand, or what [`super::refused`] refuses.
 pub(crate) fn rewrite(query: &mut Query, table_functions: &BTreeSet<String>) -> Result<Vec<Generator>, PlanError> {
+    super::refused::check(query)?;
     let mut rewriter = Rewriter { table_functions, generators: Vec::new() };
     match VisitMut::visit(query, &mut rewriter) {
         ControlFlow::Break(error) => Err(error),
@@ -161,10 +162,14 @@ impl Rewriter<'_> {
     }
 }
 
-/// Columns of one name in the later branches of a UNION get names of their own: the first branch names the result.
+/// Columns of one name in the later branches of a UNION get names of their own: the first branch names the result. MINUS
+/// is another name of EXCEPT.
 fn name_repeated_columns(body: &mut SetExpr, is_later: bool) {
     match body {
-        SetExpr::SetOperation { left, right, .. } => {
+        SetExpr::SetOperation { op, left, right, .. } => {
+            if *op == SetOperator::Minus {
+                *op = SetOperator::Except;
+            }
             name_repeated_columns(left, is_later);
             name_repeated_columns(right, true);
         }
