@@ -22,6 +22,7 @@ mod pipeline;
 pub mod project;
 mod row_codec;
 pub mod segment;
+pub mod session;
 pub mod sort;
 pub mod union;
 pub mod unnest;
@@ -42,6 +43,7 @@ pub use operator::{EventTimeSeen, Operator, OperatorMetrics, StateOpener, Statef
 pub use pipeline::{Node, Pipeline};
 pub use project::Project;
 pub use segment::{Segment, SegmentSlot};
+pub use session::SessionWindows;
 pub use sort::Sort;
 pub use union::Union;
 pub use unnest::Unnest;

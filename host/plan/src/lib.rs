@@ -20,6 +20,7 @@ mod lower;
 mod plan;
 mod plugins;
 mod session;
+mod session_window;
 mod sql;
 mod static_subquery;
 mod stream_table;

@@ -88,6 +88,8 @@ fn names_of(input: &QueryInput) -> Names {
         names.add(name);
         names.add_fields(schema.fields());
     }
+    names.add("window");
+    names.add("session_window");
     names
 }
 

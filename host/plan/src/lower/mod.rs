@@ -87,6 +87,8 @@ impl<'a> Lowering<'a> {
                 Ok(Node::Operator { operator: Box::new(sort), inputs: vec![child] })
             }
             LogicalPlan::Limit(limit) => self.limit(limit, scope),
+            // Where rows are worked on says nothing about the result.
+            LogicalPlan::Repartition(repartition) => self.node(&repartition.input, scope),
             LogicalPlan::Extension(extension) => {
                 let node = extension.node.as_any();
                 if let Some(node) = node.downcast_ref::<WatermarkNode>() {

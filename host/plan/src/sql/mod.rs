@@ -10,5 +10,6 @@ pub(crate) mod generator;
 pub(crate) mod grouping;
 pub(crate) mod names;
 pub(crate) mod parse;
+mod refused;
 pub(crate) mod rewrite;
 pub(crate) mod views;
