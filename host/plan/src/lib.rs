@@ -21,6 +21,7 @@ mod plugins;
 mod session;
 mod sql;
 mod static_subquery;
+mod stream_join;
 mod stream_table;
 mod time_window;
 mod uid;

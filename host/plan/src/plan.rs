@@ -3,8 +3,9 @@
 use crate::input::QueryInput;
 use crate::lower::Lowering;
 use crate::sql::{names::Names, parse::parse_query, rewrite};
-use crate::{PlanError, functions, session, static_subquery, unsupported};
+use crate::{PlanError, functions, session, static_subquery, stream_join, unsupported};
 use arrow::datatypes::SchemaRef;
+use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement as DataFusionStatement;
@@ -54,10 +55,18 @@ pub fn plan(input: &QueryInput) -> Result<StreamingPlan, PlanError> {
     let logical = logical_plan(&context, statement)?;
     unsupported::check_analyzed(&logical, input)?;
     let logical = static_subquery::answer(logical, &context.state())?;
-    let optimized = context.state().optimize(&logical).map_err(|error| PlanError::from_datafusion(&error))?;
+    let optimized = optimize(&context.state(), logical)?;
     unsupported::check_optimized(&optimized)?;
     let text = optimized.display_indent().to_string();
     Lowering::new(&context.state(), input).lower(&optimized, text)
+}
+
+/// Optimises the plan, and once more where the first run shows that rows with NULLs can be taken out before a join.
+fn optimize(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan, PlanError> {
+    let fail = |error| PlanError::from_datafusion(&error);
+    let optimized = state.optimize(&plan).map_err(fail)?;
+    let filtered = stream_join::filter_nulls(optimized).map_err(fail)?;
+    if filtered.transformed { state.optimize(&filtered.data).map_err(fail) } else { Ok(filtered.data) }
 }
 
 /// The names that the query may use, spelled as they were declared.
