@@ -44,9 +44,6 @@ impl Gather<'_, '_> {
     }
 }
 
-/// Keys with the numbers that leave them.
-type Leaving<'a> = Vec<(&'a [u8], Vec<u32>)>;
-
 impl Side {
     /// Removes the rows whose time is at or before `through`; of a preserved side those without a match are handed to
     /// `unmatched`. Answers how many left.
@@ -82,22 +79,37 @@ impl Side {
             }
             gather.hand_on()?;
         }
+        self.close_gaps(&names, partition, families)?;
+        Ok(names.len() as u64)
+    }
+
+    /// Removes rows by their names, whose times are `times` if rows of this side leave by their own time.
+    pub(super) fn remove(
+        &self,
+        names: &ByteRows,
+        times: &[u64],
+        partition: &mut Partition,
+        families: Families,
+    ) -> Result<(), ArrowError> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let mut entries = ByteRows::new();
+        for (name, time) in names.iter().zip(times).filter(|(_, time)| **time != NEVER) {
+            entries.push_parts(&[&second_of(*time).to_be_bytes(), name]);
+        }
+        partition.store.delete_many(families.times, &entries);
+        self.close_gaps(names, partition, families)
+    }
+
+    /// Removes rows by their names, and gives the numbers that became free to the last rows of their keys.
+    fn close_gaps(&self, names: &ByteRows, partition: &mut Partition, families: Families) -> Result<(), ArrowError> {
         let mut leaving: HashMap<&[u8], Vec<u32>> = HashMap::new();
         for name in names.iter() {
             let (key, number) = split_name(name)?;
             leaving.entry(key).or_default().push(number);
         }
-        self.close_gaps(leaving.into_iter().collect(), partition, families)?;
-        Ok(names.len() as u64)
-    }
-
-    /// Removes numbers from keys, and gives the numbers that became free to the last rows of the key.
-    fn close_gaps(
-        &self,
-        leaving: Leaving<'_>,
-        partition: &mut Partition,
-        families: Families,
-    ) -> Result<(), ArrowError> {
+        let leaving: Vec<(&[u8], Vec<u32>)> = leaving.into_iter().collect();
         let mut keys = ByteRows::new();
         leaving.iter().for_each(|(key, _)| keys.push(key));
         let counts = read_counts(&partition.store.get_many(families.counts, &keys))?;

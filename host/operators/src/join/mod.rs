@@ -25,8 +25,9 @@
 //! passes a row's time by that distance. Without either, rows stay for ever. A late row is dropped before anything else:
 //! it matches nothing, and no row with nulls comes of it.
 //!
-//! A semi join gives each left row once, at its first match, and stores no left row that has matched on arrival. A right
-//! row that leaves in the batch in which it came is not stored at all, unless it has to come out unmatched.
+//! A row of the second side that leaves in the batch in which it came is not stored at all, unless it has to come out
+//! unmatched. In a semi join the right rows come first, and left rows wait for the barrier: a left row is given out at its
+//! first match, and either leaves the state with it or never enters.
 //!
 //! Keys with nulls never match, except where the planner says so: Spark lets them match in full outer joins.
 //! Source of the semantics: Spark's `StreamingSymmetricHashJoinExec`.
@@ -72,6 +73,8 @@ pub struct Join {
     /// Rows of both sides as of the last commit, and what the open batch adds.
     rows: u64,
     change: i64,
+    /// Left rows of a semi join, until all right rows have come.
+    waiting: Vec<RecordBatch>,
     metrics: OperatorMetrics,
     /// Whether the counters are those of a batch that is being looked at.
     is_counting: bool,
@@ -118,6 +121,7 @@ impl Join {
             state,
             rows: 0,
             change: 0,
+            waiting: Vec::new(),
             metrics,
             is_counting: false,
         })
@@ -233,7 +237,7 @@ impl Join {
         };
         let emit = match (self.kind, which) {
             (JoinKind::LeftSemi, Which::Left) => Emit::Marks,
-            (JoinKind::LeftSemi, Which::Right) => Emit::FirstMatches(&self.output),
+            (JoinKind::LeftSemi, Which::Right) => Emit::Released(&self.output),
             _ => Emit::Pairs(&self.output),
         };
         let probe = Probe { other, condition: self.condition.as_ref(), emit };
@@ -242,10 +246,13 @@ impl Join {
             Ok(families) => families,
             Err(error) => return Err(self.state_failed(error)),
         };
-        probe.run(incoming, groups, partition, families, out).map_err(|error| match error {
+        let removed = probe.run(incoming, groups, partition, families, out).map_err(|error| match error {
             ProbeError::Condition(error) => OperatorError::from_expression(&self.description, error),
             ProbeError::Unreadable(source) => OperatorError::StateRow { operator: self.description.clone(), source },
-        })
+        })?;
+        self.metrics.rows_removed += removed;
+        self.change -= removed as i64;
+        Ok(())
     }
 
     /// Stores rows of one partition that later rows of the other side may meet, or that are to come out unmatched.
@@ -257,19 +264,19 @@ impl Join {
         partition: usize,
         watermarks: Option<Watermarks>,
     ) -> Result<(), OperatorError> {
-        let (kind, side) = match which {
-            Which::Left => (self.kind, &self.left),
-            Which::Right => (self.kind, &self.right),
+        let side = match which {
+            Which::Left => &self.left,
+            Which::Right => &self.right,
         };
-        // The left state is still to be met by the right rows of this batch; the right state has seen all it will see.
-        let through = match which {
-            Which::Left => None,
-            Which::Right => watermarks.and_then(|watermarks| side.expiry.through(watermarks.eviction)),
-        };
+        // The first side's state is still to be met by this batch's rows of the second; that of the second has seen all
+        // that it will see.
+        let is_second = (which == Which::Left) == (self.kind == JoinKind::LeftSemi);
+        let through = watermarks.filter(|_| is_second).and_then(|watermarks| side.expiry.through(watermarks.eviction));
+        let is_semi_left = self.kind == JoinKind::LeftSemi && which == Which::Left;
         let times = if matches!(side.expiry, Expiry::ByKey(_)) { &incoming.keys.times } else { &incoming.times };
         let wanted = |row: usize| {
             let matched = incoming.matched[row];
-            if which == Which::Left && kind == JoinKind::LeftSemi && matched {
+            if is_semi_left && matched {
                 return false;
             }
             let leaves_now = through.zip(times.get(row)).is_some_and(|(through, time)| *time <= through);
@@ -313,7 +320,7 @@ impl Join {
                     evicted.map_err(|source| OperatorError::StateRow { operator: self.description.clone(), source })?;
             }
         }
-        self.metrics.rows_removed = removed;
+        self.metrics.rows_removed += removed;
         self.change -= removed as i64;
         Ok(())
     }
@@ -383,8 +390,11 @@ impl Operator for Join {
         }
         let started = Instant::now();
         self.count_this_batch();
-        let which = if port == 0 { Which::Left } else { Which::Right };
-        self.take_in(which, rows, context.watermarks, out)?;
+        match (port, self.kind) {
+            (0, JoinKind::LeftSemi) => self.waiting.push(rows.clone()),
+            (0, _) => self.take_in(Which::Left, rows, context.watermarks, out)?,
+            _ => self.take_in(Which::Right, rows, context.watermarks, out)?,
+        }
         self.metrics.updates_ms += started.elapsed().as_millis() as u64;
         Ok(())
     }
@@ -392,6 +402,11 @@ impl Operator for Join {
     fn barrier(&mut self, context: &BatchContext, out: &mut Vec<RecordBatch>) -> Result<(), OperatorError> {
         let started = Instant::now();
         self.count_this_batch();
+        for rows in std::mem::take(&mut self.waiting) {
+            self.take_in(Which::Left, &rows, context.watermarks, out)?;
+        }
+        self.metrics.updates_ms += started.elapsed().as_millis() as u64;
+        let started = Instant::now();
         if let Some(watermarks) = context.watermarks {
             self.evict(watermarks.eviction, out)?;
         }
@@ -401,6 +416,7 @@ impl Operator for Join {
     }
 
     fn abort(&mut self) {
+        self.waiting.clear();
         self.is_counting = false;
     }
 
@@ -436,6 +452,7 @@ impl Stateful for Join {
 
     fn open(&mut self, opener: &dyn StateOpener, manifests: &[StateManifest]) -> Result<(), StateError> {
         self.is_counting = false;
+        self.waiting.clear();
         self.change = 0;
         self.state.open(opener, manifests)?;
         self.rows = self.count_stored()?;
@@ -464,6 +481,7 @@ impl Stateful for Join {
 
     fn abort(&mut self) {
         self.state.abort();
+        self.waiting.clear();
         self.change = 0;
         self.is_counting = false;
     }

@@ -6,7 +6,7 @@
 //!   rows that came in ──────────────── pairs with equal keys ◄──────────────────┘
 //!                                        │ condition, over columns
 //!                                        ▼
-//!                                      matches ──► out;  flags of stored rows ──► state
+//!                                      matches ──► out;  flags of stored rows, or their removal ──► state
 //! ```
 //!
 //! Stored rows are read in pieces and pairs are looked at in pieces, so that a key with many rows on both sides needs
@@ -55,8 +55,8 @@ pub(super) enum Emit<'a> {
     Pairs(&'a SchemaRef),
     /// Of rows that came in, only that they matched: they are given out by the caller.
     Marks,
-    /// Stored rows at their first match.
-    FirstMatches(&'a SchemaRef),
+    /// Stored rows, which have then done their duty and leave the state.
+    Released(&'a SchemaRef),
 }
 
 /// What a probe needs beside the rows.
@@ -82,8 +82,22 @@ struct Stored {
     matched: Vec<bool>,
 }
 
+/// Stored rows that leave because they matched.
+#[derive(Default)]
+struct Released {
+    names: ByteRows,
+    times: Vec<u64>,
+}
+
+impl Released {
+    fn join(&mut self, more: Self) {
+        more.names.iter().for_each(|name| self.names.push(name));
+        self.times.extend(more.times);
+    }
+}
+
 impl Probe<'_> {
-    /// Lets the rows of `groups` meet the stored rows of the other side.
+    /// Lets the rows of `groups` meet the stored rows of the other side; answers how many stored rows were removed.
     pub(super) fn run(
         &self,
         incoming: &mut Incoming,
@@ -91,9 +105,10 @@ impl Probe<'_> {
         partition: &mut Partition,
         families: Families,
         out: &mut Vec<RecordBatch>,
-    ) -> Result<(), ProbeError> {
+    ) -> Result<u64, ProbeError> {
         let counts =
             read_counts(&partition.store.get_many(families.counts, &groups.keys)).map_err(ProbeError::Unreadable)?;
+        let mut released = Released::default();
         let mut pieces: Vec<Piece> = Vec::new();
         let mut room = PIECE as u32;
         for (group, &count) in counts.iter().enumerate().filter(|(group, _)| groups.can_match[*group]) {
@@ -104,16 +119,19 @@ impl Probe<'_> {
                 room -= to - from;
                 from = to;
                 if room == 0 {
-                    self.meet(&pieces, incoming, groups, partition, families, out)?;
+                    let values = self.meet(&pieces, incoming, groups, (partition, families), out)?;
+                    released.join(values);
                     pieces.clear();
                     room = PIECE as u32;
                 }
             }
         }
-        match pieces.is_empty() {
-            true => Ok(()),
-            false => self.meet(&pieces, incoming, groups, partition, families, out),
+        if !pieces.is_empty() {
+            released.join(self.meet(&pieces, incoming, groups, (partition, families), out)?);
         }
+        // Only now: the rows that stay are numbered anew.
+        self.other.remove(&released.names, &released.times, partition, families).map_err(ProbeError::Unreadable)?;
+        Ok(released.names.len() as u64)
     }
 
     fn meet(
@@ -121,10 +139,9 @@ impl Probe<'_> {
         pieces: &[Piece],
         incoming: &mut Incoming,
         groups: &Groups,
-        partition: &mut Partition,
-        families: Families,
+        (partition, families): (&mut Partition, Families),
         out: &mut Vec<RecordBatch>,
-    ) -> Result<(), ProbeError> {
+    ) -> Result<Released, ProbeError> {
         let mut names = ByteRows::new();
         for piece in pieces {
             let key = groups.keys.row(piece.group);
@@ -133,28 +150,30 @@ impl Probe<'_> {
         let values = partition.store.get_many(families.rows, &names);
         let mut stored = self.read(&values).map_err(ProbeError::Unreadable)?;
         self.pair(pieces, incoming, groups, &mut stored, out)?;
-        if !self.other.has_flag {
-            return Ok(());
-        }
+        let mut released = Released::default();
         let newly: Vec<usize> =
             (0..stored.matched.len()).filter(|row| stored.matched[*row] && !stored.matched_before[*row]).collect();
         if newly.is_empty() {
-            return Ok(());
+            return Ok(released);
         }
-        if let Emit::FirstMatches(schema) = self.emit {
+        if let Emit::Released(schema) = self.emit {
             let rows = UInt32Array::from_iter_values(newly.iter().map(|row| *row as u32));
-            out.push(batch(schema, take_arrays(&stored.columns, &rows, None)?, newly.len())?);
+            let columns = take_arrays(&stored.columns, &rows, None)?;
+            released.times = self.other.own_times(&columns);
+            newly.iter().for_each(|row| released.names.push(names.row(*row)));
+            out.push(batch(schema, columns, newly.len())?);
+        } else if self.other.is_preserved {
+            let (mut keys, mut flagged) = (ByteRows::new(), ByteRows::new());
+            for row in newly {
+                let value = values[row].unwrap_or_default();
+                let (_, bytes) = self.other.open_value(value).map_err(ProbeError::Unreadable)?;
+                keys.push(names.row(row));
+                flagged.push_parts(&[self.other.flag(true), bytes]);
+            }
+            drop(values);
+            partition.store.put_many(families.rows, &keys, &flagged);
         }
-        let (mut keys, mut flagged) = (ByteRows::new(), ByteRows::new());
-        for row in newly {
-            let value = values[row].unwrap_or_default();
-            let (_, bytes) = self.other.open_value(value).map_err(ProbeError::Unreadable)?;
-            keys.push(names.row(row));
-            flagged.push_parts(&[self.other.flag(true), bytes]);
-        }
-        drop(values);
-        partition.store.put_many(families.rows, &keys, &flagged);
-        Ok(())
+        Ok(released)
     }
 
     fn read(&self, values: &[Option<&[u8]>]) -> Result<Stored, ArrowError> {
@@ -179,7 +198,7 @@ impl Probe<'_> {
         stored: &mut Stored,
         out: &mut Vec<RecordBatch>,
     ) -> Result<(), ProbeError> {
-        let first_only = matches!(self.emit, Emit::FirstMatches(_));
+        let first_only = matches!(self.emit, Emit::Released(_));
         let marks_only = matches!(self.emit, Emit::Marks);
         let (mut came, mut there): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
         let mut start = 0;

@@ -84,10 +84,8 @@ pub(super) struct Side {
     pub(super) which: Which,
     pub(super) schema: SchemaRef,
     pub(super) row_codec: RowCodec,
-    /// Unmatched rows come out when they leave.
+    /// Unmatched rows come out when they leave; so rows in the state say whether they matched.
     pub(super) is_preserved: bool,
-    /// Rows in the state say whether they matched.
-    pub(super) has_flag: bool,
     pub(super) expiry: Expiry,
     keys: Vec<PhysicalExprRef>,
     key_codec: RowCodec,
@@ -122,7 +120,6 @@ impl Side {
             (which, spec.kind),
             (_, JoinKind::FullOuter) | (Which::Left, JoinKind::LeftOuter) | (Which::Right, JoinKind::RightOuter)
         );
-        let has_flag = is_preserved || (which == Which::Left && spec.kind == JoinKind::LeftSemi);
         let expiry = match (spec.event_time_key, side.event_time) {
             (Some(key), _) => Expiry::ByKey(key),
             (None, Some(time)) if !side.bounds.is_empty() => {
@@ -130,8 +127,8 @@ impl Side {
             }
             _ => Expiry::Never,
         };
-        let text = describe_state(side, &key_types, has_flag, &expiry);
-        let form = describe_form(&types, &key_types, has_flag, &expiry);
+        let text = describe_state(side, &key_types, is_preserved, &expiry);
+        let form = describe_form(&types, &key_types, is_preserved, &expiry);
         let schema_id = Digest::of(format!("{} join, {FORMAT}; {form}", spec.kind).as_bytes()).to_string();
         let by_key = if matches!(expiry, Expiry::ByKey(_)) { Layout::Windowed } else { Layout::Hash };
         let family = |name: &str, layout| FamilySpec {
@@ -144,7 +141,6 @@ impl Side {
             schema: SchemaRef::clone(&side.schema),
             row_codec: RowCodec::try_new(types)?,
             is_preserved,
-            has_flag,
             keys: side.keys.clone(),
             key_codec: RowCodec::try_new(key_types)?,
             filter: side.filter.clone(),
@@ -231,7 +227,7 @@ impl Side {
 
     /// The bytes of a row's value as its row and whether it has matched.
     pub(super) fn open_value<'a>(&self, value: &'a [u8]) -> Result<(bool, &'a [u8]), ArrowError> {
-        if !self.has_flag {
+        if !self.is_preserved {
             return Ok((false, value));
         }
         match value.split_first() {
@@ -243,7 +239,7 @@ impl Side {
 
     /// What stands in front of a row's bytes.
     pub(super) fn flag(&self, matched: bool) -> &'static [u8] {
-        match (self.has_flag, matched) {
+        match (self.is_preserved, matched) {
             (false, _) => &[],
             (true, false) => &[0],
             (true, true) => &[1],
