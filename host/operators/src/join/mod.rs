@@ -105,11 +105,14 @@ impl Join {
             let reason = format!("its columns are {wanted:?}, {:?} are wanted", types(&spec.output));
             return Err(OperatorError::Misfit { operator, reason });
         }
+        let state = Partitions::new(spec.uid.clone(), spec.partitions, left.rows_family().clone());
+        let metrics = OperatorMetrics { operator_name: "symmetricHashJoin".to_owned(), ..OperatorMetrics::default() };
+        let pairs = spec.left.keys.iter().zip(&spec.right.keys).map(|(left, right)| format!("{left} = {right}"));
+        let pairs = pairs.collect::<Vec<_>>().join(", ");
+        let rest = spec.condition.as_ref().map_or_else(String::new, |condition| format!(", and {condition}"));
+        let description = format!("{operator} on {pairs}{rest}; {left}; {right}");
         let condition = spec.condition.map(|expr| Condition::try_new(expr, &left.schema, &right.schema));
         let condition = condition.transpose().map_err(misbuilt)?;
-        let state = Partitions::new(spec.uid, spec.partitions, left.rows_family().clone());
-        let metrics = OperatorMetrics { operator_name: "symmetricHashJoin".to_owned(), ..OperatorMetrics::default() };
-        let description = format!("{operator}: left {}; right {}", left.text(), right.text());
         Ok(Self {
             kind: spec.kind,
             left,

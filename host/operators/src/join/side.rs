@@ -24,6 +24,7 @@ use datafusion::error::DataFusionError;
 use datafusion::physical_expr::PhysicalExprRef;
 use millstream_common::{Digest, Watermark};
 use millstream_state::{FamilyId, FamilySpec, Layout, StateError};
+use std::fmt;
 
 /// The width of a table of `times`.
 const SECOND_US: i64 = 1_000_000;
@@ -278,6 +279,25 @@ fn check_event_time(side: &JoinSide, spec: &JoinSpec, key_types: &[DataType]) ->
         return Err("bounds a time that it does not have".to_owned());
     }
     Ok(())
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let which = self.which.name();
+        match &self.expiry {
+            Expiry::Never => write!(f, "{which} rows stay"),
+            Expiry::ByKey(key) => write!(f, "{which} rows leave when the watermark reaches key {}", key.index),
+            Expiry::ByTime { column, bounds } => {
+                let column = self.schema.field(*column).name();
+                let texts = bounds.iter().map(|bound| {
+                    let verb = if bound.inclusive { "passes" } else { "reaches" };
+                    let unit = if bound.whole_seconds { "watermark in seconds" } else { "watermark" };
+                    format!("when the {unit} {:+} ms {verb} {column}", bound.offset_us / 1000)
+                });
+                write!(f, "{which} rows leave {}", texts.collect::<Vec<_>>().join(" and "))
+            }
+        }
+    }
 }
 
 /// What the bytes of the state mean, whatever columns are called.
