@@ -497,3 +497,6 @@ impl Stateful for Join {
         self.metrics.clone()
     }
 }
+
+#[cfg(test)]
+mod tests;
