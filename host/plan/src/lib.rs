@@ -23,6 +23,7 @@ mod session;
 mod session_window;
 mod sql;
 mod static_subquery;
+mod stream_join;
 mod stream_table;
 mod time_window;
 mod uid;

@@ -4,8 +4,9 @@ use crate::batch_query::BoundedInputs;
 use crate::input::QueryInput;
 use crate::lower::Lowering;
 use crate::sql::{casts, grouping, names::Names, parse::parse_query, rewrite};
-use crate::{PlanError, functions, session, static_subquery, unsupported};
+use crate::{PlanError, functions, session, static_subquery, stream_join, unsupported};
 use arrow::datatypes::SchemaRef;
+use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
@@ -48,7 +49,7 @@ pub fn plan(input: &QueryInput) -> Result<StreamingPlan, PlanError> {
     let (context, logical) = analyzed(input, &Purpose::Stream)?;
     unsupported::check_analyzed(&logical, input)?;
     let logical = static_subquery::answer(logical, &context.state())?;
-    let optimized = context.state().optimize(&logical).map_err(|error| PlanError::from_datafusion(&error))?;
+    let optimized = optimize(&context.state(), logical)?;
     unsupported::check_optimized(&optimized)?;
     let text = optimized.display_indent().to_string();
     Lowering::new(&context.state(), input).lower(&optimized, text)
@@ -78,6 +79,14 @@ pub(crate) fn analyzed(input: &QueryInput, purpose: &Purpose) -> Result<(Session
     let statement = DataFusionStatement::Statement(Box::new(Statement::Query(query)));
     let logical = logical_plan(&context, statement)?;
     Ok((context, logical))
+}
+
+/// Optimises the plan, and once more where the first run shows that rows with NULLs can be taken out before a join.
+fn optimize(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan, PlanError> {
+    let fail = |error| PlanError::from_datafusion(&error);
+    let optimized = state.optimize(&plan).map_err(fail)?;
+    let filtered = stream_join::filter_nulls(optimized).map_err(fail)?;
+    if filtered.transformed { state.optimize(&filtered.data).map_err(fail) } else { Ok(filtered.data) }
 }
 
 /// The names that the query may use, spelled as they were declared.

@@ -38,8 +38,7 @@ fn fixed_cost() {
     {
         let columns = schema("at timestamp, k string, v bigint");
         let delay_s = (mode == OutputMode::Update).then_some(5);
-        let mut bench =
-            Bench::new(Query { sql, mode, schema: columns, delay_s, partitions: 1, tables: Vec::new() });
+        let mut bench = Bench::new(Query { sql, mode, schema: columns, delay_s, partitions: 1, tables: Vec::new() });
         let mut costs = Vec::new();
         for round in 0..30 {
             let batches = 100;

@@ -33,13 +33,14 @@ mod spec;
 
 pub use spec::{AggregateSpec, EventTimeKey, EventTimeKind};
 
+use crate::event_order::passed;
 use crate::partitions::Partitions;
 use crate::row_codec::FORMAT;
 use crate::{BatchContext, Operator, OperatorError, OperatorMetrics, StateOpener, Stateful};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use functions::Functions;
-use keys::{KeyColumns, passed};
+use keys::KeyColumns;
 use merge::AggregatePlan;
 use millstream_common::{Digest, OperatorUid, OutputMode, Watermark};
 use millstream_state::{FamilySpec, Layout, StateError, StateManifest};

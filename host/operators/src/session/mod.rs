@@ -40,8 +40,8 @@ mod merge;
 mod plan;
 mod ranges;
 
-use crate::aggregate::keys::passed;
 use crate::aggregate::partial::Partial;
+use crate::event_order::passed;
 use crate::partitions::Partitions;
 use crate::{AggregateSpec, BatchContext, Operator, OperatorError, OperatorMetrics, StateOpener, Stateful};
 use arrow::array::RecordBatch;

@@ -80,9 +80,7 @@ impl Bench {
                     schema: None,
                     options: Options::new().with("maxBatchesPerTrigger", "1"),
                 },
-                event_time: query
-                    .delay_s
-                    .map(|delay| EventTime { column: "at".into(), delay_us: delay * 1_000_000 }),
+                event_time: query.delay_s.map(|delay| EventTime { column: "at".into(), delay_us: delay * 1_000_000 }),
                 drop_duplicates: None,
             }],
             tables: query.tables,
@@ -96,9 +94,8 @@ impl Bench {
             settings,
             uids: BTreeMap::new(),
         };
-        let run = QueryRun::open(&session, spec, StopSignal::new()).unwrap_or_else(|error| {
-            panic!("the benchmark's query: {}", millstream_common::describe_chain(&error))
-        });
+        let run = QueryRun::open(&session, spec, StopSignal::new())
+            .unwrap_or_else(|error| panic!("the benchmark's query: {}", millstream_common::describe_chain(&error)));
         Self { stream, run }
     }
 

@@ -40,6 +40,7 @@ use millstream_common::SqlSettings;
 
 #[cfg(test)]
 use cast::text_out::spark_text;
+pub(crate) use cast::udf::CAST;
 pub(crate) use literals::{narrow_literals, spell_literals};
 
 /// The functions of this topic, for registration by name.
