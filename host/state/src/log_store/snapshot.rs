@@ -144,8 +144,11 @@ impl Order {
                 old = Some((frame, numbers, &file.name));
                 continue;
             }
-            each_record(&frame, |record| families.overlays[numbers[family_of(&record)]].apply(record))
-                .map_err(damaged)?;
+            each_record(&frame, |record| {
+                families.overlays[numbers[record.family()]].apply(record);
+                Ok::<(), String>(())
+            })
+            .map_err(damaged)?;
         }
         let mut body = Vec::with_capacity(old.as_ref().map_or(0, |(frame, ..)| frame.body.len()));
         let mut records = 0;
@@ -158,6 +161,7 @@ impl Order {
                         records += 1;
                     }
                 }
+                Ok::<(), String>(())
             })
             .map_err(|reason| chain.damaged(name, reason))?;
         }
@@ -187,26 +191,23 @@ impl Order {
     }
 }
 
-fn family_of(record: &Record<'_>) -> usize {
-    match record {
-        Record::Put { family, .. } | Record::Delete { family, .. } | Record::DeleteThrough { family, .. } => *family,
-    }
-}
-
-/// Calls `visit` with every record of a file and checks kind and number of them.
-pub(super) fn each_record<'a>(frame: &Frame<'a>, mut visit: impl FnMut(Record<'a>)) -> Result<(), String> {
+/// Calls `visit` with every record of a file, up to its first error, and checks kind and number of them.
+pub(super) fn each_record<'a, E: From<String>>(
+    frame: &Frame<'a>,
+    mut visit: impl FnMut(Record<'a>) -> Result<(), E>,
+) -> Result<(), E> {
     let mut reader = Reader(frame.body);
     let mut count = 0_u64;
     while let Some(record) = reader.record(frame.families.len())? {
         if frame.kind == StateFileKind::Snapshot && !matches!(record, Record::Put { .. }) {
-            return Err("a snapshot holds a deletion".into());
+            return Err("a snapshot holds a deletion".to_owned().into());
         }
         count += 1;
-        visit(record);
+        visit(record)?;
     }
     if count == frame.records {
         Ok(())
     } else {
-        Err(format!("it has {count} records, its header says {}", frame.records))
+        Err(format!("it has {count} records, its header says {}", frame.records).into())
     }
 }
