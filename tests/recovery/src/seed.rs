@@ -138,7 +138,7 @@ fn spec(count: Count, random: &mut StdRng) -> QuerySpec {
         checkpoint_options: Vec::new(),
         settings,
         uids: BTreeMap::new(),
-        state: StateLimits::default(),
+        state: StateLimits { memory: [None, Some(1), Some(20_000)][random.random_range(0..3)], spill: None },
     }
 }
 
