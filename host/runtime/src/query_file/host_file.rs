@@ -127,8 +127,8 @@ pub(super) fn load(path: Option<&Path>, env: &[(String, String)]) -> Result<Host
     let spill = raw.directories.spill.map(folder);
     let state_memory = raw.state.memory.map(|memory| {
         let value = &memory.get_ref().0;
-        let bytes = size::within(value, STATE_MEMORY)
-            .map_err(|reason| text.invalid(&memory, "state.memory", value, reason))?;
+        let bytes =
+            size::within(value, STATE_MEMORY).map_err(|reason| text.invalid(&memory, "state.memory", value, reason))?;
         Ok::<_, QueryFileError>((bytes, Origin::HostFile(text.place_of(&memory))))
     });
     let state_memory = state_memory.transpose()?;

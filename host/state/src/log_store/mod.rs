@@ -21,6 +21,7 @@ mod chain;
 mod family;
 mod frame;
 mod open_batch;
+mod parts;
 mod record;
 mod snapshot;
 mod spill;
@@ -321,10 +322,11 @@ impl LogStore {
     }
 
     /// Lets a finished snapshot stand for the files that it was made of.
-    fn take_snapshot(&mut self, finished: Option<StateFile>) {
-        if let Some(snapshot) = finished {
-            self.files.retain(|file| file.kind == StateFileKind::Changelog && file.version > snapshot.version);
-            self.files.insert(0, snapshot);
+    fn take_snapshot(&mut self, finished: Option<Vec<StateFile>>) {
+        let Some(snapshot) = finished else { return };
+        if let Some(version) = snapshot.first().map(|part| part.version) {
+            self.files.retain(|file| file.kind == StateFileKind::Changelog && file.version > version);
+            self.files.splice(0..0, snapshot);
         }
     }
 
@@ -341,11 +343,15 @@ impl LogStore {
         if !wanted || !self.background.is_free(self.version) {
             return;
         }
+        let budget = self.share.budget();
+        let parts = budget.map_or(1, |budget| parts::parts(weight + snapshot, budget.limit()));
+        let scratch = budget.map(|budget| budget.folder().to_owned()).unwrap_or_default();
         let order = Order {
             files: Arc::clone(&self.options.files),
             inputs: self.files.clone(),
-            name: self.name(StateFileKind::Snapshot, version),
+            names: (0..parts).map(|_| self.name(StateFileKind::Snapshot, version)).collect(),
             writer: self.options.writer.clone(),
+            scratch,
         };
         self.background.begin(order, self.version, self.options.changelogs_before_snapshot as u64);
     }
@@ -483,7 +489,7 @@ impl StateStore for LogStore {
         let files = Arc::clone(&self.options.files);
         for name in files.list("").map_err(|source| self.failed(source))? {
             // What is not older than the retained versions may be named yet: by this run, or by the run that took over.
-            let begun = self.background.name() == Some(&*name);
+            let begun = self.background.names().contains(&name);
             if !begun && !kept.contains(&name) && version_of(&name).is_some_and(|version| version < oldest) {
                 files.delete(&name).map_err(|source| self.failed(source))?;
             }

@@ -99,6 +99,11 @@ fn a_state_of_many_times_the_limit_is_right_and_stays_within_it() {
     assert!(metrics.spilled_keys * 10 > metrics.keys * 7, "{metrics:?}");
     assert!(metrics.spilled_bytes > 0);
 
+    let is_snapshot = |file: &&StateFile| file.kind == StateFileKind::Snapshot;
+    let parts: Vec<&StateFile> = manifest.files.iter().filter(is_snapshot).collect();
+    assert!(parts.len() > 10, "{} parts", parts.len());
+    assert!(parts.iter().all(|part| part.version == parts[0].version && part.bytes < limit / 16), "{parts:?}");
+
     // The process dies: the next one has the state files and nothing else.
     let mut again = LogStore::open(limited(options(&files, "again"), limit), &manifest).unwrap();
     assert!(again.metrics().memory_bytes <= limit, "{:?}", again.metrics());
@@ -211,4 +216,31 @@ fn a_spill_that_cannot_be_written_fails_the_batch_and_loses_nothing() {
     assert_eq!(content(&store, id).len() as u64, (failed + 20) * 100);
     assert!(store.metrics().spilled_keys > 0);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "the files have no names");
+}
+
+#[test]
+fn parts_of_two_snapshots_are_never_one() {
+    let files = Arc::new(MemoryFiles::default());
+    let (manifest, ..) = grown(&files, 400 << 10);
+    let open = |manifest: &StateManifest| LogStore::open(options(&files, "r"), manifest);
+    let bytes = files.get(&manifest.files[1].name).unwrap();
+    for changed in [24, 40] {
+        // Another version, another parent.
+        let mut bytes = bytes.to_vec();
+        bytes[changed] ^= 1;
+        let checksum = crc32fast::hash(&bytes[12..]);
+        bytes[8..12].copy_from_slice(&checksum.to_le_bytes());
+        let mut manifest = manifest.clone();
+        let file = &mut manifest.files[1];
+        (file.name, file.crc) = (format!("0-other{changed}.snapshot"), crc32fast::hash(&bytes));
+        file.version = u64::from_le_bytes(bytes[24..32].try_into().unwrap());
+        files.put_over(&file.name, bytes.into()).unwrap();
+        let error = open(&manifest).unwrap_err();
+        assert!(matches!(error, StateError::Damaged { .. }), "{error}");
+    }
+    let mut late = manifest.clone();
+    let part = late.files.remove(1);
+    late.files.push(part);
+    assert!(matches!(open(&late), Err(StateError::Damaged { .. })), "a part after a changelog");
+    open(&manifest).unwrap();
 }
