@@ -11,10 +11,12 @@
 //! the gone ones or in neither, never in both. An entry whose key the spill has carries a mark; so the number of keys
 //! is known without reading: those in tables, and those of the spill that neither a table nor a deletion hides.
 
-use super::spill::{Hidden, Place, Row, Spill, Wanted};
+use super::eviction::{Evicted, Eviction};
+use super::spill::{Hidden, Place, Spill, Wanted};
 use super::table::{Entry, Table, Weight, hash_of};
 use crate::Layout;
 use hashbrown::DefaultHashBuilder;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -373,67 +375,45 @@ impl Family {
         })
     }
 
-    /// Moves entries with a stamp of `through` or older into the spill. When that fails they stay.
-    pub(super) fn evict(&mut self, hasher: &DefaultHashBuilder, folder: &Path, through: u32) -> io::Result<()> {
-        let mut rows: Vec<Evicted> = Vec::new();
-        let mut take = |entry: Entry, is_gone: bool| {
-            if !entry.is_clean() {
-                let place = Place::of(entry.key(), hash_of(hasher, entry.key()));
-                rows.push(Evicted { place, entry, is_gone });
-            }
-        };
+    /// Moves entries with a stamp of `through` or older into the spill, `most` at a time. When that fails the rest stays.
+    pub(super) fn evict(
+        &mut self,
+        hasher: &DefaultHashBuilder,
+        (folder, most): (&Path, usize),
+        through: u32,
+    ) -> io::Result<()> {
+        let is_failed = Cell::new(false);
+        let is_due = |entry: &Entry| entry.stamp() <= through && !is_failed.get();
+        let mut eviction = Eviction::new(&mut self.spill, (folder, most), &is_failed);
+        let place = |entry: &Entry| Place::of(entry.key(), hash_of(hasher, entry.key()));
         for table in self.tables.all_mut() {
             let before = table.weight();
-            table.extract(hasher, |entry| entry.stamp() <= through, |entry| take(entry, false));
+            table.extract(hasher, is_due, |entry| eviction.take(place(&entry), entry));
             self.weight += table.weight();
             self.weight -= before;
             if table.is_empty() {
                 self.weight -= table.weight();
             }
         }
-        if let Tables::Windowed(tables) = &mut self.tables {
-            tables.retain(|_, table| !table.is_empty());
-        } else if let Tables::Hash(table) = &mut self.tables
-            && table.is_empty()
-        {
-            *table = Table::default();
+        match &mut self.tables {
+            Tables::Windowed(tables) => tables.retain(|_, table| !table.is_empty()),
+            Tables::Hash(table) if table.is_empty() => *table = Table::default(),
+            Tables::Hash(_) => {}
         }
-        self.gone.extract(hasher, |entry| entry.stamp() <= through, |entry| take(entry, true));
-        if rows.is_empty() {
-            return Ok(());
-        }
-        rows.sort_unstable_by(|a, b| (a.place, a.entry.key()).cmp(&(b.place, b.entry.key())));
-        let added = rows.iter().filter(|row| !row.is_gone && !row.entry.shadows()).count() as u64;
-        let gone = rows.iter().filter(|row| row.is_gone).count() as u64;
-        let written = self.spill.add(folder, rows.iter().map(Evicted::row), (added, gone));
-        if written.is_err() {
-            for row in rows {
-                match row.is_gone {
-                    true => self.gone.insert_new(hasher, row.place.hash, row.entry),
-                    false => self.put_back(hasher, row.entry),
-                }
+        self.gone.extract(hasher, is_due, |entry| eviction.take_gone(place(&entry), entry));
+        let (left, result) = eviction.end();
+        for Evicted { place, entry, is_gone } in left {
+            match is_gone {
+                true => self.gone.insert_new(hasher, place.hash, entry),
+                false => self.put_back(hasher, entry),
             }
         }
-        written
+        result
     }
 
     /// Merges files of the spill where that is due; never while a batch is open.
     pub(super) fn tidy(&mut self, folder: &Path) -> io::Result<()> {
         self.spill.tidy(folder)
-    }
-}
-
-/// An entry on its way to the spill.
-struct Evicted {
-    place: Place,
-    entry: Entry,
-    is_gone: bool,
-}
-
-impl Evicted {
-    fn row(&self) -> Row<'_> {
-        let value = (!self.is_gone).then(|| self.entry.value());
-        Row { place: self.place, key: self.entry.key(), value }
     }
 }
 

@@ -18,6 +18,7 @@
 //! It does not decide which version is right, nor when a batch is done: the commit log does.
 
 mod chain;
+mod eviction;
 mod family;
 mod frame;
 mod open_batch;
@@ -37,6 +38,7 @@ use crate::{
     StateStore, StoreOptions,
 };
 use chain::Chain;
+use eviction::Evicted;
 use family::Family;
 use frame::{Frame, FrameFamily, Lineage};
 use hashbrown::DefaultHashBuilder;
@@ -58,6 +60,9 @@ const MOST_NAMES: u32 = 1000;
 
 /// So many rows are changed between two looks at the memory budget.
 const ROWS_AT_ONCE: usize = 512;
+
+/// A file of the spill has no fewer rows, unless there are no more.
+const LEAST_RUN: usize = 256;
 
 /// So many entries are looked at to know which are the coldest.
 const SAMPLE: usize = 4096;
@@ -307,7 +312,9 @@ impl LogStore {
         let wanted = (u128::from(bytes) * stamps.len() as u128).div_ceil(u128::from(evictable.max(1)));
         let through = stamps[(wanted as usize).clamp(1, stamps.len()) - 1];
         let hasher = &self.hasher;
-        self.families.iter_mut().try_for_each(|family| family.evict(hasher, budget.folder(), through))?;
+        let most = (budget.limit() / 32) as usize / size_of::<Evicted>();
+        let out = (budget.folder(), most.max(LEAST_RUN));
+        self.families.iter_mut().try_for_each(|family| family.evict(hasher, out, through))?;
         let own = self.memory();
         self.share.report(own);
         Ok(())

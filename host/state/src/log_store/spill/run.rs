@@ -123,6 +123,14 @@ impl Run {
         Ok(())
     }
 
+    /// Damages the file, or mends it.
+    #[cfg(test)]
+    pub(super) fn flip(&self, offset: u64) {
+        let mut byte = [0];
+        self.file.read_exact_at(&mut byte, offset).unwrap();
+        self.file.write_all_at(&[byte[0] ^ 1], offset).unwrap();
+    }
+
     /// Finds the row of a key; `read` is kept from call to call, so that places in order read each block once.
     pub(super) fn find<'b>(&self, place: Place, key: &[u8], read: &'b mut ReadBlock) -> io::Result<Option<Row<'b>>> {
         if self.hides(place.prefix) {

@@ -124,3 +124,18 @@ fn keys_in_order_read_each_block_once_and_all_are_found() {
     assert_eq!(found, keys.len());
     assert!(written.spill.memory() < 3 * keys.len() as u64, "{} bytes for {} keys", written.spill.memory(), keys.len());
 }
+
+#[test]
+fn a_block_that_is_not_what_was_written_is_found() {
+    let mut written = empty();
+    let keys: Vec<[u8; 8]> = (0..2000_u64).map(u64::to_be_bytes).collect();
+    let rows: Vec<(&[u8], Option<&[u8]>)> = keys.iter().map(|key| (&key[..], Some(&key[..]))).collect();
+    written.add(&rows);
+    for at in (0..written.spill.bytes()).step_by(97) {
+        written.spill.runs[0].flip(at);
+        let read = written.spill.each(u64::MAX, &mut |_, _, _| ());
+        assert_eq!(read.unwrap_err().kind(), io::ErrorKind::InvalidData, "byte {at}");
+        written.spill.runs[0].flip(at);
+    }
+    assert_eq!(written.content().len(), 2000);
+}
