@@ -35,6 +35,7 @@ impl StateOpener for StateFolder {
             files: Arc::new(ScopedFiles::new(files, format!("state/{uid}/{partition}"))),
             writer: format!("run{}", self.opened.fetch_add(1, Ordering::Relaxed)),
             changelogs_before_snapshot: 3,
+            budget: None,
         };
         Ok(Box::new(LogStore::open(options, manifest)?))
     }

@@ -36,4 +36,4 @@ pub use query::progress::{Progress, SinkProgress, SourceProgress, StateOperatorP
 pub use query::{QueryRun, StreamingQuery, Swapped};
 pub use session::{DataFrame, DataStreamReader, DataStreamWriter, Session};
 pub use settings::Settings;
-pub use spec::{PluginSpec, QuerySpec, StreamSpec, TableSpec};
+pub use spec::{PluginSpec, QuerySpec, StateLimits, StreamSpec, TableSpec};

@@ -53,6 +53,15 @@ macro_rules! stories {
             }
 
             #[test]
+            fn is_true_when_no_memory_is_left_for_state() {
+                let variant = Variant { state_memory: Some(1), ..Variant::default() };
+                check(NAME, variant);
+                if !is_straight_only(NAME) {
+                    check(NAME, Variant { restart_after_every_batch: true, partitions: Some(3), ..variant });
+                }
+            }
+
+            #[test]
             fn survives_a_crash_at_every_durable_write() {
                 if !is_straight_only(NAME) {
                     let crashes = crash_everywhere(&story(NAME), Variant::default());

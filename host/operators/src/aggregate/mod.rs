@@ -130,7 +130,8 @@ impl Aggregate {
             if self.mode == OutputMode::Append {
                 self.plan.read(partition, Some(through), out)?;
             }
-            self.metrics.rows_removed += partition.store.delete_through(partition.family, through);
+            let removed = partition.store.delete_through(partition.family, through);
+            self.metrics.rows_removed += removed.map_err(|error| self.plan.state_failed(error))?;
         }
         self.state.count_change(0, self.metrics.rows_removed);
         Ok(())
@@ -231,7 +232,7 @@ impl Stateful for Aggregate {
         let manifests = self.state.prepare()?;
         self.metrics.commit_ms = started.elapsed().as_millis() as u64;
         self.metrics.rows_total = self.state.keys();
-        self.metrics.memory_bytes = self.state.memory_bytes();
+        self.state.weigh(&mut self.metrics);
         Ok(manifests)
     }
 
