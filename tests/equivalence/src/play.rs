@@ -9,7 +9,7 @@ use millstream_checkpoint::faulty::Moment;
 use millstream_common::{Options, StopSignal, Trigger, describe_chain};
 use millstream_plan::ddl::parse_ddl;
 use millstream_plan::{DropDuplicates, EventTime};
-use millstream_runtime::{QueryRun, QuerySpec, Settings, StreamSpec, TableSpec};
+use millstream_runtime::{QueryRun, QuerySpec, Settings, StateLimits, StreamSpec, TableSpec};
 use millstream_sink::SinkSpec;
 use millstream_source::SourceSpec;
 use rand::Rng;
@@ -165,5 +165,6 @@ pub(crate) fn spec(shape: &Shape) -> QuerySpec {
         checkpoint_options: Vec::new(),
         settings: Settings::default(),
         uids: BTreeMap::new(),
+        state: StateLimits::default(),
     }
 }

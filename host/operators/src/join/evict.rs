@@ -4,6 +4,7 @@
 //! last rows then take the numbers of those that left, so that numbers stay without gaps. Either way the work is that of
 //! the rows that leave.
 
+use super::fault::StateFault;
 use super::probe::{PIECE, read_counts};
 use super::side::{Expiry, Families, Side, second_of};
 use crate::event_order::NEVER;
@@ -24,7 +25,7 @@ struct Gather<'a, 'b> {
 }
 
 impl Gather<'_, '_> {
-    fn see(&mut self, value: &[u8]) -> Result<(), ArrowError> {
+    fn see(&mut self, value: &[u8]) -> Result<(), StateFault> {
         let (matched, row) = self.side.open_value(value)?;
         if matched {
             return Ok(());
@@ -33,7 +34,7 @@ impl Gather<'_, '_> {
         if self.rows.len() == PIECE { self.hand_on() } else { Ok(()) }
     }
 
-    fn hand_on(&mut self) -> Result<(), ArrowError> {
+    fn hand_on(&mut self) -> Result<(), StateFault> {
         if self.rows.is_empty() {
             return Ok(());
         }
@@ -53,7 +54,7 @@ impl Side {
         partition: &mut Partition,
         families: Families,
         unmatched: &mut Unmatched<'_>,
-    ) -> Result<u64, ArrowError> {
+    ) -> Result<u64, StateFault> {
         let mut gather = Gather { side: self, rows: ByteRows::new(), unmatched };
         match self.expiry {
             Expiry::Never => Ok(0),
@@ -68,13 +69,13 @@ impl Side {
         partition: &mut Partition,
         families: Families,
         gather: &mut Gather<'_, '_>,
-    ) -> Result<u64, ArrowError> {
+    ) -> Result<u64, StateFault> {
         let names = take_times(through, partition, families)?;
         if names.is_empty() {
             return Ok(0);
         }
         if self.is_preserved {
-            for value in partition.store.get_many(families.rows, &names) {
+            for value in partition.store.get_many(families.rows, &names)? {
                 gather.see(value.ok_or_else(missing)?)?;
             }
             gather.hand_on()?;
@@ -90,7 +91,7 @@ impl Side {
         times: &[u64],
         partition: &mut Partition,
         families: Families,
-    ) -> Result<(), ArrowError> {
+    ) -> Result<(), StateFault> {
         if names.is_empty() {
             return Ok(());
         }
@@ -98,12 +99,12 @@ impl Side {
         for (name, time) in names.iter().zip(times).filter(|(_, time)| **time != NEVER) {
             entries.push_parts(&[&second_of(*time).to_be_bytes(), name]);
         }
-        partition.store.delete_many(families.times, &entries);
+        partition.store.delete_many(families.times, &entries)?;
         self.close_gaps(names, partition, families)
     }
 
     /// Removes rows by their names, and gives the numbers that became free to the last rows of their keys.
-    fn close_gaps(&self, names: &ByteRows, partition: &mut Partition, families: Families) -> Result<(), ArrowError> {
+    fn close_gaps(&self, names: &ByteRows, partition: &mut Partition, families: Families) -> Result<(), StateFault> {
         let mut leaving: HashMap<&[u8], Vec<u32>> = HashMap::new();
         for name in names.iter() {
             let (key, number) = split_name(name)?;
@@ -112,7 +113,7 @@ impl Side {
         let leaving: Vec<(&[u8], Vec<u32>)> = leaving.into_iter().collect();
         let mut keys = ByteRows::new();
         leaving.iter().for_each(|(key, _)| keys.push(key));
-        let counts = read_counts(&partition.store.get_many(families.counts, &keys))?;
+        let counts = read_counts(&partition.store.get_many(families.counts, &keys)?)?;
         let (mut empty, mut shrunk, mut new_counts) = (ByteRows::new(), ByteRows::new(), ByteRows::new());
         let (mut gone, mut moved_from, mut moved_to) = (ByteRows::new(), ByteRows::new(), ByteRows::new());
         for ((key, mut numbers), count) in leaving.into_iter().zip(counts) {
@@ -134,14 +135,14 @@ impl Side {
             }
         }
         let mut values = ByteRows::new();
-        for value in partition.store.get_many(families.rows, &moved_from) {
+        for value in partition.store.get_many(families.rows, &moved_from)? {
             values.push(value.ok_or_else(missing)?);
         }
         self.rename_times((&moved_from, &moved_to), &values, partition, families)?;
-        partition.store.delete_many(families.rows, &gone);
-        partition.store.put_many(families.rows, &moved_to, &values);
-        partition.store.delete_many(families.counts, &empty);
-        partition.store.put_many(families.counts, &shrunk, &new_counts);
+        partition.store.delete_many(families.rows, &gone)?;
+        partition.store.put_many(families.rows, &moved_to, &values)?;
+        partition.store.delete_many(families.counts, &empty)?;
+        partition.store.put_many(families.counts, &shrunk, &new_counts)?;
         Ok(())
     }
 
@@ -152,7 +153,7 @@ impl Side {
         values: &ByteRows,
         partition: &mut Partition,
         families: Families,
-    ) -> Result<(), ArrowError> {
+    ) -> Result<(), StateFault> {
         if values.is_empty() {
             return Ok(());
         }
@@ -167,8 +168,8 @@ impl Side {
             new.push_parts(&[&second, to.row(row)]);
             new_times.push(&time.to_be_bytes());
         }
-        partition.store.delete_many(families.times, &old);
-        partition.store.put_many(families.times, &new, &new_times);
+        partition.store.delete_many(families.times, &old)?;
+        partition.store.put_many(families.times, &new, &new_times)?;
         Ok(())
     }
 }
@@ -178,25 +179,25 @@ fn evict_keys(
     partition: &mut Partition,
     families: Families,
     gather: &mut Gather<'_, '_>,
-) -> Result<u64, ArrowError> {
+) -> Result<u64, StateFault> {
     if gather.side.is_preserved {
         let mut failure = None;
         partition.store.scan_through(families.rows, through, &mut |_, value| {
             if failure.is_none() {
                 failure = gather.see(value).err();
             }
-        });
+        })?;
         if let Some(error) = failure {
             return Err(error);
         }
         gather.hand_on()?;
     }
-    partition.store.delete_through(families.counts, through);
-    Ok(partition.store.delete_through(families.rows, through))
+    partition.store.delete_through(families.counts, through)?;
+    Ok(partition.store.delete_through(families.rows, through)?)
 }
 
 /// Takes the names of the rows whose time is at or before `through` out of the order of times.
-fn take_times(through: u64, partition: &mut Partition, families: Families) -> Result<ByteRows, ArrowError> {
+fn take_times(through: u64, partition: &mut Partition, families: Families) -> Result<ByteRows, StateFault> {
     let last = second_of(through);
     let (mut names, mut of_last) = (ByteRows::new(), ByteRows::new());
     let mut damaged = false;
@@ -212,14 +213,14 @@ fn take_times(through: u64, partition: &mut Partition, families: Families) -> Re
         }
         (Some(_), Ok(_)) => {}
         _ => damaged = true,
-    });
+    })?;
     if damaged {
-        return Err(ArrowError::ParseError("an entry in the order of times is too short".to_owned()));
+        return Err(ArrowError::ParseError("an entry in the order of times is too short".to_owned()).into());
     }
     if let Some(before) = last.checked_sub(1) {
-        partition.store.delete_through(families.times, before);
+        partition.store.delete_through(families.times, before)?;
     }
-    partition.store.delete_many(families.times, &of_last);
+    partition.store.delete_many(families.times, &of_last)?;
     Ok(names)
 }
 

@@ -1,5 +1,6 @@
 //! Rows that came in are put into the state of their side.
 
+use super::fault::StateFault;
 use super::incoming::{Groups, Incoming};
 use super::probe::read_counts;
 use super::side::{Families, Side, second_of};
@@ -14,8 +15,14 @@ use millstream_state::ByteRows;
 pub(super) enum KeepError {
     /// The rows have no byte form.
     Rows(ArrowError),
-    /// The state is not what was written.
-    Unreadable(ArrowError),
+    /// The state cannot be used.
+    State(StateFault),
+}
+
+impl<E: Into<StateFault>> From<E> for KeepError {
+    fn from(error: E) -> Self {
+        Self::State(error.into())
+    }
 }
 
 impl Side {
@@ -28,8 +35,7 @@ impl Side {
         partition: &mut Partition,
         families: Families,
     ) -> Result<u64, KeepError> {
-        let mut counts =
-            read_counts(&partition.store.get_many(families.counts, &groups.keys)).map_err(KeepError::Unreadable)?;
+        let mut counts = read_counts(&partition.store.get_many(families.counts, &groups.keys)?)?;
         let mut kept: Vec<u32> = Vec::with_capacity(groups.rows.len());
         let (mut names, mut times, mut time_values) = (ByteRows::new(), ByteRows::new(), ByteRows::new());
         let (mut changed, mut new_counts) = (ByteRows::new(), ByteRows::new());
@@ -67,10 +73,10 @@ impl Side {
         for (place, row) in kept.iter().enumerate() {
             values.push_parts(&[self.flag(incoming.matched[*row as usize]), encoded.row(place)]);
         }
-        partition.store.put_many(families.counts, &changed, &new_counts);
-        partition.store.put_many(families.rows, &names, &values);
+        partition.store.put_many(families.counts, &changed, &new_counts)?;
+        partition.store.put_many(families.rows, &names, &values)?;
         if !times.is_empty() {
-            partition.store.put_many(families.times, &times, &time_values);
+            partition.store.put_many(families.times, &times, &time_values)?;
         }
         Ok(kept.len() as u64)
     }

@@ -36,6 +36,7 @@
 
 mod condition;
 mod evict;
+mod fault;
 mod incoming;
 mod keep;
 mod probe;
@@ -139,10 +140,6 @@ impl Join {
 
     fn failed(&self, error: impl Into<DataFusionError>) -> OperatorError {
         OperatorError::from_expression(&self.description, error.into())
-    }
-
-    fn unreadable(&self, source: ArrowError) -> OperatorError {
-        OperatorError::StateRow { operator: self.description.clone(), source }
     }
 
     fn state_failed(&self, source: StateError) -> OperatorError {
@@ -251,7 +248,7 @@ impl Join {
         };
         let removed = probe.run(incoming, groups, partition, families, out).map_err(|error| match error {
             ProbeError::Condition(error) => OperatorError::from_expression(&self.description, error),
-            ProbeError::Unreadable(source) => OperatorError::StateRow { operator: self.description.clone(), source },
+            ProbeError::State(fault) => fault.of(&self.description),
         })?;
         self.metrics.rows_removed += removed;
         self.change -= removed as i64;
@@ -292,7 +289,7 @@ impl Join {
         };
         let kept = kept.map_err(|error| match error {
             KeepError::Rows(error) => self.failed(error),
-            KeepError::Unreadable(error) => self.unreadable(error),
+            KeepError::State(fault) => fault.of(&self.description),
         })?;
         self.metrics.rows_updated += kept;
         self.change += kept as i64;
@@ -319,8 +316,7 @@ impl Join {
                 if let Some(error) = failure {
                     return Err(OperatorError::from_expression(&self.description, error.into()));
                 }
-                removed +=
-                    evicted.map_err(|source| OperatorError::StateRow { operator: self.description.clone(), source })?;
+                removed += evicted.map_err(|fault| fault.of(&self.description))?;
             }
         }
         self.metrics.rows_removed += removed;
@@ -336,7 +332,7 @@ impl Join {
                 let families = side.families(partition)?;
                 partition.store.scan(families.counts, &mut |_, count| {
                     rows += <[u8; 4]>::try_from(count).map_or(0, u32::from_be_bytes) as u64;
-                });
+                })?;
             }
         }
         Ok(rows)
@@ -472,7 +468,7 @@ impl Stateful for Join {
         let manifests = self.state.prepare()?;
         self.metrics.commit_ms = started.elapsed().as_millis() as u64;
         self.metrics.rows_total = self.rows.saturating_add_signed(self.change);
-        self.metrics.memory_bytes = self.state.memory_bytes();
+        self.state.weigh(&mut self.metrics);
         Ok(manifests)
     }
 

@@ -13,6 +13,7 @@
 //! no more memory than one with few.
 
 use super::condition::Condition;
+use super::fault::StateFault;
 use super::incoming::{Groups, Incoming};
 use super::side::{Families, Side, Which};
 use crate::partitions::Partition;
@@ -21,7 +22,7 @@ use arrow::compute::{filter, take_arrays};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
-use millstream_state::ByteRows;
+use millstream_state::{ByteRows, StateError};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -32,8 +33,8 @@ pub(super) const PIECE: usize = 16_384;
 pub(super) enum ProbeError {
     /// The condition failed on the data.
     Condition(DataFusionError),
-    /// The state is not what was written.
-    Unreadable(ArrowError),
+    /// The state cannot be used.
+    State(StateFault),
 }
 
 impl From<DataFusionError> for ProbeError {
@@ -42,10 +43,26 @@ impl From<DataFusionError> for ProbeError {
     }
 }
 
+impl From<StateFault> for ProbeError {
+    fn from(fault: StateFault) -> Self {
+        Self::State(fault)
+    }
+}
+
+impl From<StateError> for ProbeError {
+    fn from(error: StateError) -> Self {
+        Self::State(error.into())
+    }
+}
+
 impl From<ArrowError> for ProbeError {
     fn from(error: ArrowError) -> Self {
         Self::Condition(error.into())
     }
+}
+
+fn unreadable(error: ArrowError) -> ProbeError {
+    ProbeError::State(StateFault::Unreadable(error))
 }
 
 /// How matches come out.
@@ -106,8 +123,7 @@ impl Probe<'_> {
         families: Families,
         out: &mut Vec<RecordBatch>,
     ) -> Result<u64, ProbeError> {
-        let counts =
-            read_counts(&partition.store.get_many(families.counts, &groups.keys)).map_err(ProbeError::Unreadable)?;
+        let counts = read_counts(&partition.store.get_many(families.counts, &groups.keys)?).map_err(unreadable)?;
         let mut released = Released::default();
         let mut pieces: Vec<Piece> = Vec::new();
         let mut room = PIECE as u32;
@@ -130,7 +146,7 @@ impl Probe<'_> {
             released.join(self.meet(&pieces, incoming, groups, (partition, families), out)?);
         }
         // Only now: the rows that stay are numbered anew.
-        self.other.remove(&released.names, &released.times, partition, families).map_err(ProbeError::Unreadable)?;
+        self.other.remove(&released.names, &released.times, partition, families)?;
         Ok(released.names.len() as u64)
     }
 
@@ -147,8 +163,8 @@ impl Probe<'_> {
             let key = groups.keys.row(piece.group);
             piece.numbers.clone().for_each(|number| names.push_parts(&[key, &number.to_be_bytes()]));
         }
-        let values = partition.store.get_many(families.rows, &names);
-        let mut stored = self.read(&values).map_err(ProbeError::Unreadable)?;
+        let values = partition.store.get_many(families.rows, &names)?;
+        let mut stored = self.read(&values).map_err(unreadable)?;
         self.pair(pieces, incoming, groups, &mut stored, out)?;
         let mut released = Released::default();
         let newly: Vec<usize> =
@@ -166,12 +182,12 @@ impl Probe<'_> {
             let (mut keys, mut flagged) = (ByteRows::new(), ByteRows::new());
             for row in newly {
                 let value = values[row].unwrap_or_default();
-                let (_, bytes) = self.other.open_value(value).map_err(ProbeError::Unreadable)?;
+                let (_, bytes) = self.other.open_value(value).map_err(unreadable)?;
                 keys.push(names.row(row));
                 flagged.push_parts(&[self.other.flag(true), bytes]);
             }
             drop(values);
-            partition.store.put_many(families.rows, &keys, &flagged);
+            partition.store.put_many(families.rows, &keys, &flagged)?;
         }
         Ok(released)
     }

@@ -8,7 +8,8 @@ use arrow::datatypes::{Schema, SchemaRef};
 use millstream_plan::EventTime;
 use millstream_plan::ddl::parse_ddl;
 use millstream_runtime::{
-    Options, OutputMode, QueryRun, QuerySpec, Session, Settings, StopSignal, StreamSpec, TableSpec, Trigger,
+    Options, OutputMode, QueryRun, QuerySpec, Session, Settings, StateLimits, StopSignal, StreamSpec, TableSpec,
+    Trigger,
 };
 use millstream_sink::SinkSpec;
 use millstream_source::connectors::memory::{MemoryStream, MemoryStreams};
@@ -93,6 +94,7 @@ impl Bench {
             checkpoint_options: Vec::new(),
             settings,
             uids: BTreeMap::new(),
+            state: StateLimits::default(),
         };
         let run = QueryRun::open(&session, spec, StopSignal::new())
             .unwrap_or_else(|error| panic!("the benchmark's query: {}", millstream_common::describe_chain(&error)));

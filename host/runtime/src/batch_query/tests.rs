@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Settings, StreamSpec};
+use crate::{Settings, StateLimits, StreamSpec};
 use millstream_common::{Options, Trigger};
 use millstream_sink::connectors::memory::MemorySinkTables;
 use millstream_sink::{SinkError, SinkRegistry, SinkSpec};
@@ -24,6 +24,7 @@ fn spec(folder: &Path, sql: &str, sink: SinkSpec) -> QuerySpec {
         checkpoint_options: Vec::new(),
         settings: Settings::default(),
         uids: BTreeMap::new(),
+        state: StateLimits::default(),
     }
 }
 
