@@ -3,7 +3,7 @@
 use crate::input::QueryInput;
 use crate::lower::Lowering;
 use crate::sql::{names::Names, parse::parse_query, rewrite};
-use crate::{PlanError, functions, session, static_subquery, unsupported};
+use crate::{PlanError, functions, session, session_window, static_subquery, unsupported};
 use arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::SessionContext;
@@ -54,6 +54,7 @@ pub fn plan(input: &QueryInput) -> Result<StreamingPlan, PlanError> {
     let logical = logical_plan(&context, statement)?;
     unsupported::check_analyzed(&logical, input)?;
     let logical = static_subquery::answer(logical, &context.state())?;
+    let logical = session_window::fence(logical).map_err(|error| PlanError::from_datafusion(&error))?;
     let optimized = context.state().optimize(&logical).map_err(|error| PlanError::from_datafusion(&error))?;
     unsupported::check_optimized(&optimized)?;
     let text = optimized.display_indent().to_string();

@@ -80,6 +80,7 @@ stories!(
     session_append,
     session_complete,
     session_dynamic_gap,
+    session_having,
     session_then_window,
     skipped_rows,
     sliding_window,
