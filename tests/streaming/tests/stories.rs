@@ -82,6 +82,7 @@ stories!(
     session_dynamic_gap,
     session_having,
     session_then_window,
+    session_union,
     skipped_rows,
     sliding_window,
     snapshots,
