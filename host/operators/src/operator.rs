@@ -108,6 +108,10 @@ pub struct OperatorMetrics {
     pub rows_dropped_as_duplicates: Option<u64>,
     /// Bytes in memory.
     pub memory_bytes: u64,
+    /// Keys whose rows are not in memory, because the memory limit of the state leaves no room for them.
+    pub spilled_keys: u64,
+    /// Bytes of the files that hold those rows.
+    pub spilled_bytes: u64,
     /// Milliseconds spent on updates.
     pub updates_ms: u64,
     /// Milliseconds spent on removals.

@@ -9,7 +9,7 @@
 //! the count moves at commit and stays at abort, whatever a store reports in the middle of a batch.
 //! It knows nothing of what the bytes mean.
 
-use crate::StateOpener;
+use crate::{OperatorMetrics, StateOpener};
 use millstream_common::OperatorUid;
 use millstream_state::{FamilyId, FamilySpec, StateError, StateManifest, StateStore};
 
@@ -83,8 +83,14 @@ impl Partitions {
         self.keys.saturating_add_signed(self.change)
     }
 
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        self.open.iter().map(|partition| partition.store.metrics().memory_bytes).sum()
+    /// Sets the counters of bytes and of what is not in memory.
+    pub(crate) fn weigh(&self, metrics: &mut OperatorMetrics) {
+        (metrics.memory_bytes, metrics.spilled_keys, metrics.spilled_bytes) = (0, 0, 0);
+        for weight in self.open.iter().map(|partition| partition.store.metrics()) {
+            metrics.memory_bytes += weight.memory_bytes;
+            metrics.spilled_keys += weight.spilled_keys;
+            metrics.spilled_bytes += weight.spilled_bytes;
+        }
     }
 
     pub(crate) fn prepare(&mut self) -> Result<Vec<StateManifest>, StateError> {

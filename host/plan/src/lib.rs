@@ -9,6 +9,7 @@
 //!
 //! It reads no data, opens no checkpoint and knows no connector.
 
+pub mod batch_query;
 pub mod ddl;
 mod dedup;
 mod error;
@@ -22,6 +23,7 @@ mod session;
 mod session_window;
 mod sql;
 mod static_subquery;
+mod stream_join;
 mod stream_table;
 mod time_window;
 mod uid;

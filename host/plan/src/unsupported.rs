@@ -7,9 +7,10 @@ use crate::PlanError;
 use crate::event_time;
 use crate::input::QueryInput;
 use crate::lower::has_stream;
+use crate::stream_join::{EventTimes, JoinCondition, is_bounded};
 use arrow::datatypes::FieldRef;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, JoinType, NullEquality};
+use datafusion::common::{DFSchema, JoinSide, JoinType, NullEquality};
 use datafusion::logical_expr::{Aggregate, Distinct, Expr, ExprSchemable, Join, LogicalPlan, Projection, Union};
 use millstream_common::OutputMode;
 use std::sync::Arc;
@@ -70,6 +71,15 @@ pub(crate) fn check_optimized(plan: &LogicalPlan) -> Verdict {
             "look for a condition that is always false",
         );
     }
+    let mut first = Ok(());
+    let visited = plan.apply(|node| {
+        if let LogicalPlan::Join(join) = node {
+            first = check_optimized_join(join);
+        }
+        Ok(if first.is_ok() { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    });
+    visited.map_err(|error| PlanError::from_datafusion(&error))?;
+    first?;
     for column in plan.schema().fields() {
         if !crate::session::is_plain(column.data_type()) {
             return refuse(
@@ -123,7 +133,7 @@ fn check_node(node: &LogicalPlan, input: &QueryInput, aggregations: &mut usize) 
         LogicalPlan::Union(union) => check_union(union),
         LogicalPlan::Join(join) => {
             check_set_operation(join)?;
-            check_join(join)
+            check_join(join, input.mode)
         }
         LogicalPlan::RecursiveQuery(_) => {
             refuse("recursive", "a recursive query cannot read a stream", "unroll the recursion")
@@ -273,14 +283,10 @@ fn check_set_operation(join: &Join) -> Verdict {
     }
 }
 
-fn check_join(join: &Join) -> Verdict {
+fn check_join(join: &Join, mode: OutputMode) -> Verdict {
     let (left, right) = (has_stream(&join.left), has_stream(&join.right));
     if left && right {
-        return refuse(
-            "stream-stream-join",
-            "two streams cannot be joined",
-            "join the stream with a static table, or aggregate the streams in two queries",
-        );
+        return check_stream_join(join, mode);
     }
     let preserved_static = match join.join_type {
         JoinType::Inner => false,
@@ -297,6 +303,96 @@ fn check_join(join: &Join) -> Verdict {
             ),
             "put the stream on the side whose rows are kept, or use an inner join",
         );
+    }
+    Ok(())
+}
+
+fn check_stream_join(join: &Join, mode: OutputMode) -> Verdict {
+    let kind = join.join_type;
+    if !matches!(kind, JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full | JoinType::LeftSemi) {
+        return refuse(
+            "anti-join",
+            format!("a {kind} join of two streams would have to know that no match will ever come"),
+            "use a LEFT JOIN with a time condition, and keep the rows WHERE the right side is NULL",
+        );
+    }
+    let is_inner = kind == JoinType::Inner;
+    if mode == OutputMode::Complete || (mode == OutputMode::Update && !is_inner) {
+        return refuse(
+            "join-mode",
+            format!(
+                "a {kind} join of two streams cannot be used in output mode {mode}: its rows are added, never changed"
+            ),
+            "use output mode append",
+        );
+    }
+    if mode != OutputMode::Append && (has_aggregation(&join.left) || has_aggregation(&join.right)) {
+        return refuse(
+            "chained-aggregations",
+            format!("output mode {mode} cannot have a join above an aggregation: rows of the aggregation change later"),
+            "use output mode append with a watermark, which hands on final rows only",
+        );
+    }
+    if is_inner {
+        return Ok(());
+    }
+    let condition = JoinCondition::of(join);
+    let bounded = |side| is_bounded(join, &condition, side);
+    let is_bounded = match kind {
+        JoinType::Right => bounded(JoinSide::Right),
+        JoinType::Full => bounded(JoinSide::Left) || bounded(JoinSide::Right),
+        _ => bounded(JoinSide::Left),
+    };
+    if is_bounded || EventTimes::of(join, &condition).key.is_some() {
+        return Ok(());
+    }
+    let nullable = match kind {
+        JoinType::Right => "the left stream",
+        JoinType::Full => "one of the streams",
+        _ => "the right stream",
+    };
+    refuse(
+        "join-without-time-bound",
+        format!(
+            "a {kind} join of two streams needs to know when a row can match no more, and nothing in its condition says so"
+        ),
+        format!(
+            "give {nullable} a watermark and bound the distance of the event times in ON: \
+             r.ts BETWEEN l.ts AND l.ts + INTERVAL 10 MINUTES, or join on equal windows"
+        ),
+    )
+}
+
+/// Checks the joins of streams in the optimised plan: conditions from WHERE have reached them, unused columns are gone.
+fn check_optimized_join(join: &Join) -> Verdict {
+    if !has_stream(&join.left) || !has_stream(&join.right) {
+        return Ok(());
+    }
+    if JoinCondition::of(join).keys.is_empty() {
+        return refuse(
+            "join-without-equality",
+            "two streams can be joined by equal values only, and the condition has no equality between them",
+            "add one to the condition, such as l.id = r.id",
+        );
+    }
+    for (side, input) in [("left", &join.left), ("right", &join.right)] {
+        let times: Vec<&str> = input
+            .schema()
+            .fields()
+            .iter()
+            .filter(|field| event_time::is_marked(field))
+            .map(|field| field.name().as_str())
+            .collect();
+        if times.len() > 1 {
+            return refuse(
+                "several-event-times",
+                format!(
+                    "the {side} side of the join has several event times ({}), and one must decide what is late",
+                    times.join(", ")
+                ),
+                "select only one of them below the join",
+            );
+        }
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use crate::{World, component, report, text};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use millstream_checkpoint::faulty::Moment;
 use millstream_common::{Options, StopSignal, Trigger, describe_chain};
-use millstream_runtime::{PluginSpec, Progress, QueryRun, QuerySpec, Settings, StreamSpec};
+use millstream_runtime::{PluginSpec, Progress, QueryRun, QuerySpec, Settings, StateLimits, StreamSpec};
 use millstream_sink::SinkSpec;
 use millstream_source::SourceSpec;
 use millstream_source::connectors::memory::MemoryStream;
@@ -36,6 +36,8 @@ pub struct Variant {
     pub sink: SinkKind,
     /// State is only in changelogs: the thread that writes snapshots makes the order of writes vary.
     pub no_snapshots: bool,
+    /// A limit for the memory of state, in bytes.
+    pub state_memory: Option<u64>,
 }
 
 /// What a story gave.
@@ -333,5 +335,6 @@ fn spec(story: &Story, variant: Variant) -> Result<QuerySpec> {
         checkpoint_options: Vec::new(),
         settings,
         uids: BTreeMap::new(),
+        state: StateLimits { memory: variant.state_memory, spill: None },
     })
 }

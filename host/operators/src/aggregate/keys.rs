@@ -10,13 +10,13 @@
 //! a big-endian number that orders like the time, so that the store can drop all that a watermark passed.
 
 use super::spec::{EventTimeKey, EventTimeKind};
-use crate::event_order::{NEVER, ordered};
+use crate::event_order;
 use crate::float_identity::unify_floats;
 use crate::row_codec::{EncodedRows, RowCodec};
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StructArray, TimestampMicrosecondArray};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StructArray};
 use arrow::buffer::NullBuffer;
 use arrow::compute::{is_not_null, nullif};
-use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit, TimestampMicrosecondType};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use datafusion::physical_plan::aggregates::{PhysicalGroupBy, evaluate_group_by};
@@ -92,16 +92,7 @@ impl KeyColumns {
     /// The event time of each key as its prefix; `None` when no key carries event time.
     pub(crate) fn prefixes(&self, columns: &[ArrayRef]) -> Option<Vec<u64>> {
         let key = self.event_time?;
-        let column = columns.get(key.index)?;
-        let (times, outer) = match key.kind {
-            EventTimeKind::Timestamp => (column, None),
-            EventTimeKind::Window => (column.as_struct().column_by_name("end")?, column.nulls()),
-        };
-        let times: &TimestampMicrosecondArray = times.as_primitive::<TimestampMicrosecondType>();
-        let nulls = NullBuffer::union(times.nulls(), outer);
-        let is_null = |row| nulls.as_ref().is_some_and(|nulls: &NullBuffer| nulls.is_null(row));
-        let times = times.values().iter().enumerate();
-        Some(times.map(|(row, &time)| if is_null(row) { NEVER } else { ordered(time) }).collect())
+        event_order::prefixes(columns.get(key.index)?, key.kind)
     }
 
     /// The columns of keys as the store has them.
@@ -121,11 +112,6 @@ impl KeyColumns {
     pub(crate) fn encode(&self, columns: &[ArrayRef]) -> Result<EncodedRows, DataFusionError> {
         Ok(self.codec.encode(columns)?)
     }
-}
-
-/// The prefix through which a watermark, in microseconds, has passed: the greatest time at or before it.
-pub(crate) fn passed(watermark_us: i64) -> u64 {
-    ordered(watermark_us).min(NEVER - 1)
 }
 
 fn check_event_time(key: EventTimeKey, fields: &[FieldRef]) -> Result<(), DataFusionError> {

@@ -18,7 +18,7 @@ use arrow::compute::take_arrays;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
-use millstream_state::ByteRows;
+use millstream_state::{ByteRows, StateError};
 use std::sync::Arc;
 
 /// Groups read back from the store are given out in batches of this many.
@@ -59,6 +59,11 @@ impl AggregatePlan {
 
     pub(crate) fn unreadable(&self, source: ArrowError) -> OperatorError {
         OperatorError::StateRow { operator: self.description.clone(), source }
+    }
+
+    /// The state store failed.
+    pub(super) fn state_failed(&self, source: StateError) -> OperatorError {
+        OperatorError::State { operator: self.description.clone(), source }
     }
 
     /// Drops the groups that are late: whose event time is at or before the watermark. Answers how many.
@@ -154,7 +159,7 @@ impl AggregatePlan {
 
     fn merge_share(&self, partition: &mut Partition, share: Share) -> Result<Merged, OperatorError> {
         let Share { mut groups, keys } = share;
-        let old = partition.store.get_many(partition.family, &keys);
+        let old = partition.store.get_many(partition.family, &keys).map_err(|error| self.state_failed(error))?;
         let known: Vec<usize> =
             old.iter().enumerate().filter_map(|(row, value)| value.is_some().then_some(row)).collect();
         let added = (groups.len - known.len()) as u64;
@@ -167,7 +172,7 @@ impl AggregatePlan {
         let encoded = self.functions.codec.encode(&groups.states).map_err(|error| self.failed(error))?;
         let mut values = ByteRows::with_capacity(groups.len, groups.len * 16);
         (0..groups.len).for_each(|row| values.push(encoded.row(row)));
-        partition.store.put_many(partition.family, &keys, &values);
+        partition.store.put_many(partition.family, &keys, &values).map_err(|error| self.state_failed(error))?;
         Ok(Merged { added, updated: groups.len as u64, touched: vec![groups] })
     }
 
@@ -227,10 +232,11 @@ impl AggregatePlan {
                 values.clear();
             }
         };
-        match through {
+        let read = match through {
             Some(through) => partition.store.scan_through(partition.family, through, &mut visit),
             None => partition.store.scan(partition.family, &mut visit),
-        }
+        };
+        read.map_err(|error| self.state_failed(error))?;
         match failure {
             Some(error) => Err(error),
             None if keys.is_empty() => Ok(()),

@@ -33,13 +33,14 @@ mod spec;
 
 pub use spec::{AggregateSpec, EventTimeKey, EventTimeKind};
 
+use crate::event_order::passed;
 use crate::partitions::Partitions;
 use crate::row_codec::FORMAT;
 use crate::{BatchContext, Operator, OperatorError, OperatorMetrics, StateOpener, Stateful};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use functions::Functions;
-use keys::{KeyColumns, passed};
+use keys::KeyColumns;
 use merge::AggregatePlan;
 use millstream_common::{Digest, OperatorUid, OutputMode, Watermark};
 use millstream_state::{FamilySpec, Layout, StateError, StateManifest};
@@ -129,7 +130,8 @@ impl Aggregate {
             if self.mode == OutputMode::Append {
                 self.plan.read(partition, Some(through), out)?;
             }
-            self.metrics.rows_removed += partition.store.delete_through(partition.family, through);
+            let removed = partition.store.delete_through(partition.family, through);
+            self.metrics.rows_removed += removed.map_err(|error| self.plan.state_failed(error))?;
         }
         self.state.count_change(0, self.metrics.rows_removed);
         Ok(())
@@ -230,7 +232,7 @@ impl Stateful for Aggregate {
         let manifests = self.state.prepare()?;
         self.metrics.commit_ms = started.elapsed().as_millis() as u64;
         self.metrics.rows_total = self.state.keys();
-        self.metrics.memory_bytes = self.state.memory_bytes();
+        self.state.weigh(&mut self.metrics);
         Ok(manifests)
     }
 

@@ -23,10 +23,13 @@ impl SessionPlan {
         out: &mut Vec<RecordBatch>,
     ) -> Result<u64, OperatorError> {
         let (mut keys, mut values) = (ByteRows::new(), ByteRows::new());
-        partition.store.scan_through(partition.family, through, &mut |key, value| {
-            keys.push(key);
-            values.push(value);
-        });
+        partition
+            .store
+            .scan_through(partition.family, through, &mut |key, value| {
+                keys.push(key);
+                values.push(value);
+            })
+            .map_err(|source| self.unusable(source))?;
         let mut owners = HashSet::new();
         for from in (0..keys.len()).step_by(ROWS_OUT) {
             let rows = from..keys.len().min(from + ROWS_OUT);
@@ -39,7 +42,7 @@ impl SessionPlan {
             out.push(self.groups.rows(Groups { keys: columns, states, len: rows.len() })?);
         }
         self.forget_ranges(partition, through, owners)?;
-        Ok(partition.store.delete_through(partition.family, through))
+        partition.store.delete_through(partition.family, through).map_err(|source| self.unusable(source))
     }
 
     /// Takes the ranges that end at or before `through` out of the lists of `owners`.
@@ -56,7 +59,9 @@ impl SessionPlan {
         let mut keys = ByteRows::new();
         owners.iter().for_each(|owner| keys.push(owner));
         let (mut kept, mut lists, mut gone) = (ByteRows::new(), ByteRows::new(), ByteRows::new());
-        for (key, list) in keys.iter().zip(partition.store.get_many(family, &keys)) {
+        for (key, list) in
+            keys.iter().zip(partition.store.get_many(family, &keys).map_err(|source| self.unusable(source))?)
+        {
             let list = list.ok_or_else(|| self.damaged("a session belongs to a key that is missing"))?;
             let ranges = read_ranges(list);
             let ranges = ranges.ok_or_else(|| self.damaged("the sessions of a key are no list of ranges"))?;
@@ -68,8 +73,8 @@ impl SessionPlan {
                 push_ranges(&open, &mut lists);
             }
         }
-        partition.store.put_many(family, &kept, &lists);
-        partition.store.delete_many(family, &gone);
+        partition.store.put_many(family, &kept, &lists).map_err(|source| self.unusable(source))?;
+        partition.store.delete_many(family, &gone).map_err(|source| self.unusable(source))?;
         Ok(())
     }
 }

@@ -92,7 +92,13 @@ impl SessionPlan {
     ) -> Result<Merged, OperatorError> {
         let family = partition.store.family(&self.ranges).map_err(|source| self.unusable(source))?;
         let mut before = Vec::with_capacity(touched.rows.len());
-        for (key, list) in partition.store.get_many(family, &touched.keys).into_iter().enumerate() {
+        for (key, list) in partition
+            .store
+            .get_many(family, &touched.keys)
+            .map_err(|source| self.unusable(source))?
+            .into_iter()
+            .enumerate()
+        {
             let list = read_ranges(list.unwrap_or_default());
             let list = list.ok_or_else(|| self.damaged("the sessions of a key are no list of ranges"))?;
             touched.pieces.extend(list.iter().map(|&range| Piece { key, range, row: None }));
@@ -110,7 +116,7 @@ impl SessionPlan {
                 push_ranges(&after, &mut lists);
             }
         }
-        partition.store.put_many(family, &keys, &lists);
+        partition.store.put_many(family, &keys, &lists).map_err(|source| self.unusable(source))?;
         let stored: usize = before.iter().map(Vec::len).sum();
         let replaced = changed.stored.iter().filter(|(_, range, at)| range.start == changed.sessions[*at].1.start);
         Ok(Merged {
@@ -137,7 +143,7 @@ impl SessionPlan {
         let failed = |error: ArrowError| self.groups.failed(error);
         let stored = columns_of(&mut changed.stored.iter().map(|(key, range, _)| (*key, *range))).map_err(failed)?;
         let stored = self.session_keys(&stored)?;
-        let values = partition.store.get_many(partition.family, &stored);
+        let values = partition.store.get_many(partition.family, &stored).map_err(|source| self.unusable(source))?;
         if values.iter().any(Option::is_none) {
             return Err(self.damaged("a session that its key names is missing"));
         }
@@ -156,8 +162,8 @@ impl SessionPlan {
                 gone.push(key);
             }
         }
-        partition.store.delete_many(partition.family, &gone);
-        partition.store.put_many(partition.family, &keys, &values);
+        partition.store.delete_many(partition.family, &gone).map_err(|source| self.unusable(source))?;
+        partition.store.put_many(partition.family, &keys, &values).map_err(|source| self.unusable(source))?;
         Ok(())
     }
 

@@ -40,8 +40,8 @@ mod merge;
 mod plan;
 mod ranges;
 
-use crate::aggregate::keys::passed;
 use crate::aggregate::partial::Partial;
+use crate::event_order::passed;
 use crate::partitions::Partitions;
 use crate::{AggregateSpec, BatchContext, Operator, OperatorError, OperatorMetrics, StateOpener, Stateful};
 use arrow::array::RecordBatch;
@@ -211,7 +211,7 @@ impl Stateful for SessionWindows {
         (self.sessions, self.change) = (0, 0);
         // The store counts the keys of both families in one.
         for partition in self.state.all() {
-            partition.store.scan(partition.family, &mut |_, _| self.sessions += 1);
+            partition.store.scan(partition.family, &mut |_, _| self.sessions += 1)?;
         }
         Ok(())
     }
@@ -225,7 +225,7 @@ impl Stateful for SessionWindows {
         let manifests = self.state.prepare()?;
         self.metrics.commit_ms = started.elapsed().as_millis() as u64;
         self.metrics.rows_total = self.sessions.saturating_add_signed(self.change);
-        self.metrics.memory_bytes = self.state.memory_bytes();
+        self.state.weigh(&mut self.metrics);
         Ok(manifests)
     }
 

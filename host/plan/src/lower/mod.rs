@@ -5,6 +5,7 @@
 mod aggregate;
 mod expressions;
 mod static_side;
+mod stream_join;
 
 use crate::PlanError;
 use crate::dedup::DedupNode;
@@ -102,6 +103,9 @@ impl<'a> Lowering<'a> {
                     Some(node) => self.deduplicate(node, scope),
                     None => Err(not_lowered(extension.node.name())),
                 }
+            }
+            LogicalPlan::Join(join) if has_stream(&join.left) && has_stream(&join.right) => {
+                self.stream_join(join, scope)
             }
             LogicalPlan::Join(join) => self.static_join(join, scope),
             other => Err(not_lowered(&other.display().to_string())),

@@ -4,10 +4,13 @@ use super::checkpoint::manifests;
 use crate::{RuntimeError, Session};
 use millstream_checkpoint::{Checkpoint, CheckpointError};
 use millstream_common::{BatchId, Hint, OperatorUid, describe_chain};
-use millstream_state::{LogStore, StateError, StateManifest, StoreOptions};
+use millstream_state::{LogStore, MemoryBudget, StateError, StateManifest, StoreOptions};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Memory for one version of one store; what is beyond goes to the system's folder for temporary files.
+const MEMORY: u64 = 256 << 20;
 
 /// Something that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -92,7 +95,7 @@ fn state(checkpoint: &Checkpoint, commits: &[BatchId], report: &mut VerifyReport
     }
     report.stores = stores.len();
     for ((uid, partition), versions) in &stores {
-        let broken = broken_versions(checkpoint, uid, *partition, versions);
+        let broken = broken_versions(checkpoint, uid, *partition, versions)?;
         // One damaged file breaks every version that is built on it: one finding per cause.
         let mut by_cause: BTreeMap<String, (Vec<BatchId>, Option<String>)> = BTreeMap::new();
         for (batch, error) in broken {
@@ -114,7 +117,7 @@ fn broken_versions(
     uid: &OperatorUid,
     partition: u32,
     versions: &Versions,
-) -> Vec<(BatchId, StateError)> {
+) -> Result<Vec<(BatchId, StateError)>, StateError> {
     let mut whole: Vec<&StateManifest> = Vec::new();
     let mut broken = Vec::new();
     for (batch, manifest) in versions.iter().rev() {
@@ -125,14 +128,17 @@ fn broken_versions(
             files: Arc::new(checkpoint.state_files(uid, partition)),
             writer: "verify".into(),
             changelogs_before_snapshot: usize::MAX,
+            budget: Some(Arc::new(MemoryBudget::new(MEMORY, std::env::temp_dir()))),
         };
         match LogStore::open(options, manifest) {
             Ok(_) => whole.push(manifest),
+            // Nothing is wrong with the files.
+            Err(error @ StateError::Spill { .. }) => return Err(error),
             Err(error) => broken.push((*batch, error)),
         }
     }
     broken.reverse();
-    broken
+    Ok(broken)
 }
 
 fn span(batches: &[BatchId]) -> String {
