@@ -171,6 +171,11 @@ fn what_may_not_stream_is_refused_by_its_rule() {
             "SELECT word, count(*) AS c FROM events GROUP BY session_window(ts, '1 minute'), word",
         ),
         ("session-without-key", Append, "SELECT count(*) AS c FROM events GROUP BY session_window(ts, '1 minute')"),
+        (
+            "session-without-key",
+            Append,
+            "SELECT count(*) AS c FROM events GROUP BY session_window(ts, '1 minute'), 'x'",
+        ),
         ("session-without-key", Complete, "SELECT DISTINCT session_window(ts, '1 minute') AS w FROM events"),
         (
             "append-without-watermark",
@@ -375,6 +380,24 @@ fn names_are_found_in_any_case_and_keep_their_spelling() {
     let plan = planned("select UPPER(Word) AS Loud, N from Events where N > 1", Append).unwrap();
     let names: Vec<_> = plan.schema.fields().iter().map(|field| field.name().as_str()).collect();
     assert_eq!(names, ["Loud", "n"]);
+}
+
+#[test]
+fn filters_on_a_session_stay_above_it_and_those_on_other_keys_go_below() {
+    let sessions = "SELECT session_window AS s, word, count(*) AS c, max(n) AS m FROM events GROUP BY session_window(ts, '1 minute'), word";
+    let sql = format!(
+        "SELECT s.start AS start, word, c FROM ({sessions}) WHERE s.end > s.start + INTERVAL 2 MINUTES AND word > 'b' AND c > 1"
+    );
+    let plan = planned(&sql, Append).unwrap().pipeline.describe();
+    let lines: Vec<&str> = plan.lines().collect();
+    let sessions = lines.iter().position(|line| line.contains("Sessions query-session")).unwrap();
+    let filters = |lines: &[&str], about: &str| {
+        lines.iter().filter(|line| line.contains("Filter") && line.contains(about)).count()
+    };
+    assert_eq!(filters(&lines[..sessions], "session_window"), 1, "{plan}");
+    assert_eq!(filters(&lines[sessions..], "session_window"), 0, "{plan}");
+    assert_eq!(filters(&lines[sessions..], "word"), 1, "{plan}");
+    assert!(!lines[sessions].contains("max"), "what nobody reads is not aggregated: {plan}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::PlanError;
 use crate::dedup::DedupNode;
 use crate::input::QueryInput;
 use crate::plan::{SourceSlot, StreamingPlan};
+use crate::session_window::SessionFence;
 use crate::stream_table::StreamTable;
 use crate::uid::{OUTERMOST, Uids};
 use crate::watermark::WatermarkNode;
@@ -94,6 +95,9 @@ impl<'a> Lowering<'a> {
                 let node = extension.node.as_any();
                 if let Some(node) = node.downcast_ref::<WatermarkNode>() {
                     return self.watermark(node, scope);
+                }
+                if let Some(fence) = node.downcast_ref::<SessionFence>() {
+                    return self.node(fence.input(), scope);
                 }
                 match node.downcast_ref::<DedupNode>() {
                     Some(node) => self.deduplicate(node, scope),
