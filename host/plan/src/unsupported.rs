@@ -9,7 +9,7 @@ use crate::input::QueryInput;
 use crate::lower::has_stream;
 use crate::stream_join::{EventTimes, JoinCondition, is_bounded};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{JoinSide, JoinType};
+use datafusion::common::{JoinConstraint, JoinSide, JoinType};
 use datafusion::logical_expr::{Aggregate, Distinct, Expr, ExprSchemable, Join, LogicalPlan, Union};
 use millstream_common::OutputMode;
 
@@ -210,6 +210,16 @@ fn check_union(union: &Union) -> Verdict {
 }
 
 fn check_join(join: &Join, mode: OutputMode) -> Verdict {
+    if join.join_constraint == JoinConstraint::Using && matches!(join.join_type, JoinType::Right | JoinType::Full) {
+        return refuse(
+            "using-outer",
+            format!(
+                "a {} join with USING has columns that may come from either side, and only the left one is read",
+                join.join_type
+            ),
+            "write the condition with ON, and name the column of the side that you mean, or coalesce(l.id, r.id)",
+        );
+    }
     let (left, right) = (has_stream(&join.left), has_stream(&join.right));
     if left && right {
         return check_stream_join(join, mode);
