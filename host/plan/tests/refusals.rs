@@ -140,6 +140,7 @@ fn what_may_not_stream_is_refused_by_its_rule() {
         ),
         ("join-without-time-bound", Append, "SELECT o.word FROM events e FULL JOIN other o ON e.word = o.word"),
         ("join-without-time-bound", Append, "SELECT e.word FROM events e LEFT SEMI JOIN other o ON e.word = o.word"),
+        ("using-outer", Append, "SELECT word FROM events RIGHT JOIN other USING (word, ts)"),
         ("join-mode", Update, "SELECT e.word FROM events e LEFT JOIN other o ON e.word = o.word AND o.ts < e.ts"),
         ("join-mode", Update, "SELECT e.word FROM events e LEFT SEMI JOIN other o ON e.ts = o.ts"),
         (
@@ -250,20 +251,23 @@ fn what_may_not_stream_is_refused_by_its_rule() {
 
 #[test]
 fn duplicates_can_be_dropped_by_columns_that_are_there_and_within_a_watermark_that_is_there() {
-    let dropping = |delay_us, column: &str, within_watermark| {
+    let of = |delay_us, column: &str, within_watermark, sql: &str| {
         let mut events = stream("events", delay_us);
         events.drop_duplicates = Some(DropDuplicates { columns: vec![column.into()], within_watermark });
         plan(&QueryInput {
             streams: vec![events],
             tables: Vec::new(),
             plugins: Vec::new(),
-            sql: "SELECT n FROM events WHERE word = 'ant'".into(),
+            sql: sql.into(),
             mode: Append,
             settings: PlanSettings { sql: SqlSettings::default(), partitions: 2, uids: BTreeMap::new() },
         })
     };
+    let dropping = |delay_us, column, within| of(delay_us, column, within, "SELECT n FROM events WHERE word = 'ant'");
     let plan = dropping(Some(0), "n", true).unwrap();
     assert_eq!(uids(plan), ["events-dedup"]);
+    let twice = of(Some(0), "n", true, "SELECT a.n FROM events a JOIN events b ON a.word = b.word").unwrap();
+    assert_eq!(uids(twice), ["query-join", "events-dedup", "events-2-dedup"]);
     let Err(error) = dropping(None, "n", true) else { panic!("there is no watermark to wait within") };
     assert!(matches!(error, PlanError::Unsupported { rule: "dedup-within-without-watermark", .. }), "{error}");
     let Err(error) = dropping(None, "m", false) else { panic!("there is no such column") };

@@ -141,7 +141,7 @@ impl<'a> Lowering<'a> {
     }
 
     fn deduplicate(&mut self, node: &DedupNode, scope: &str) -> Result<Node, PlanError> {
-        let uid = self.uids.assign(&node.scope, "dedup")?;
+        let uid = self.uids.assign_numbered(&node.scope, "dedup")?;
         let child = self.node(node.input(), scope)?;
         let keys = node.keys.iter().map(|key| node.input().schema().index_of_column(key));
         let spec = ops::DedupSpec {
