@@ -34,7 +34,7 @@ fn run(arguments: &[String]) -> Result<()> {
         arguments.get(index).map_or(Ok(default), |text| text.parse().with_context(|| format!("`{text}` is no number")))
     };
     let (keys, rows_per_batch) = (number(0, 10_000_000)?, number(2, 100_000)?);
-    let limit = number(1, 256)? * MIB;
+    let limit = number(1, 256)?.saturating_mul(MIB);
     let memory = format!("{} MiB", limit / MIB);
     let folder = tempfile::tempdir().context("a temporary folder")?;
     let session = Session::new()?;
@@ -48,7 +48,7 @@ fn run(arguments: &[String]) -> Result<()> {
     };
     let (began, before) = (Instant::now(), peak_memory()?);
     println!("batch       keys   in memory     spilled keys   on disk     peak of the process   seconds");
-    let batches = keys / rows_per_batch + 1;
+    let batches = keys / rows_per_batch.max(1) + 1;
     let grown = grow(&session, folder.path(), &growth, |progress| {
         let Some(operator) = progress.state_operators.first() else { return };
         if !progress.batch_id.is_multiple_of((batches / 20).max(1)) && progress.batch_id + 1 != batches {
