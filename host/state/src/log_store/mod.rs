@@ -75,6 +75,8 @@ pub struct LogStore {
     families: Vec<Family>,
     batch: OpenBatch,
     share: Share,
+    /// Whether it was told that the limit is too small.
+    is_told: bool,
     version: u64,
     /// The files of `version`.
     files: Vec<StateFile>,
@@ -106,6 +108,7 @@ impl LogStore {
             families: Vec::new(),
             batch: OpenBatch::new(share.budget().map(MemoryBudget::limit)),
             share,
+            is_told: false,
             version: manifest.version,
             files: manifest.files.clone(),
             lineage: Lineage::default(),
@@ -275,6 +278,17 @@ impl LogStore {
         if let Err(error) = evicted.and_then(|()| self.tidy()) {
             let error = describe_chain(&self.spilled(error));
             tracing::warn!(error, "state stays in memory beyond its limit");
+        }
+        let limit = self.share.budget().map_or(u64::MAX, MemoryBudget::limit);
+        let bytes = self.memory();
+        if bytes > limit && !std::mem::replace(&mut self.is_told, true) {
+            let place = self.options.files.location();
+            tracing::warn!(
+                place,
+                bytes,
+                limit,
+                "the memory limit of state cannot be kept: it is too small for an index of what is spilled"
+            );
         }
     }
 
