@@ -3,7 +3,7 @@
 use crate::{BatchContext, OperatorError};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use millstream_common::OperatorUid;
+use millstream_common::{OperatorUid, Watermark};
 use millstream_state::{StateError, StateManifest, StateStore};
 
 /// One step of a query.
@@ -45,6 +45,17 @@ pub trait Operator: Send {
     /// The operator's state, if it keeps any.
     fn stateful(&mut self) -> Option<&mut dyn Stateful> {
         None
+    }
+
+    /// The watermark of the rows that come out: a promise that none of them is older.
+    ///
+    /// `input` is the least one of the operator's inputs, `None` when no watermark stands below it; `global` is the
+    /// query's. What keeps rows back until later must answer less than its input. A pure function: it is asked for
+    /// watermarks of the past and of the future too. Source of the semantics: Spark's `PropagateWatermarkSimulator`
+    /// and `StateStoreWriter.produceOutputWatermark`.
+    fn output_watermark(&self, input: Option<Watermark>, global: Watermark) -> Option<Watermark> {
+        let _ = global;
+        input
     }
 
     /// What a watermark operator saw in this batch; taking it forgets it.
@@ -129,9 +140,9 @@ pub trait Stateful {
     /// When a store cannot be opened.
     fn open(&mut self, opener: &dyn StateOpener, manifests: &[StateManifest]) -> Result<(), StateError>;
 
-    /// Whether a batch without new rows would change the result, now that the watermark moved
-    /// from `old` to `new`.
-    fn wants_no_data_batch(&self, old: millstream_common::Watermark, new: millstream_common::Watermark) -> bool;
+    /// Whether a batch without new rows would change the result, now that the watermark of the operator's input
+    /// moved from `old` to `new`.
+    fn wants_no_data_batch(&self, old: Watermark, new: Watermark) -> bool;
 
     /// Makes the batch's changes durable; answers the files of the new version per partition.
     ///

@@ -213,11 +213,16 @@ impl Story {
 
     /// A batch with rows of one source.
     pub(crate) fn batch(&mut self, rows: &[RecordBatch]) -> Step {
+        self.batch_of(&mut [rows.to_vec()])
+    }
+
+    /// A batch with rows of several sources.
+    pub(crate) fn batch_of(&mut self, inputs: &mut [Vec<RecordBatch>]) -> Step {
         if self.restarts {
             self.restart();
         }
         let context = self.context();
-        let rows = self.pipeline.run(&mut [rows.to_vec()], &context).unwrap();
+        let rows = self.pipeline.run(inputs, &context).unwrap();
         let (mut manifests, mut metrics) = (Vec::new(), Vec::new());
         let done: Result<(), StateError> = self.pipeline.for_each_stateful(|state| {
             manifests.push(state.prepare()?);
@@ -249,12 +254,6 @@ impl Story {
     /// The no-data batch, if a stateful operator wants one.
     pub(crate) fn settle(&mut self) -> Option<Step> {
         let (old, new) = (self.last_eviction, self.tracker.global());
-        let mut wanted = false;
-        let asked: Result<(), StateError> = self.pipeline.for_each_stateful(|state| {
-            wanted |= state.wants_no_data_batch(old, new);
-            Ok(())
-        });
-        asked.unwrap();
-        wanted.then(|| self.batch(&[]))
+        self.pipeline.wants_no_data_batch(old, new).then(|| self.batch_of(&mut [Vec::new(), Vec::new()]))
     }
 }

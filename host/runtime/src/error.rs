@@ -44,6 +44,9 @@ pub enum RuntimeError {
         #[source]
         source: Box<OperatorError>,
     },
+    /// A batch query, after it was planned.
+    #[error(transparent)]
+    BatchQuery(Box<OperatorError>),
     /// A file beside the logs could not be written.
     #[error("cannot keep {what} in the checkpoint")]
     Keep {
@@ -94,7 +97,7 @@ impl Hint for RuntimeError {
             Self::Checkpoint(error) => error.fault(),
             Self::Plugin(error) => error.fault(),
             Self::State(error) => error.fault(),
-            Self::Batch { source, .. } => source.fault(),
+            Self::Batch { source, .. } | Self::BatchQuery(source) => source.fault(),
             Self::Setting(_) | Self::ForeignQuery { .. } | Self::Invalid { .. } => Fault::Query,
             Self::Keep { .. } | Self::Control { .. } => Fault::Outside,
             Self::Thread { .. } => Fault::Bug,
@@ -109,7 +112,7 @@ impl Hint for RuntimeError {
             Self::Checkpoint(error) => error.hint(),
             Self::Plugin(error) => error.hint(),
             Self::State(error) => error.hint(),
-            Self::Batch { source, .. } => source.hint(),
+            Self::Batch { source, .. } | Self::BatchQuery(source) => source.hint(),
             Self::ForeignQuery { hint, .. } => Some(hint.clone()),
             Self::Invalid { hint, .. } | Self::Control { hint, .. } => hint.clone(),
             Self::Setting(_) | Self::Keep { .. } | Self::Thread { .. } => None,

@@ -20,6 +20,7 @@
 //!
 //! It knows no command line and no tenant.
 
+pub mod batch_query;
 pub mod control;
 mod error;
 pub mod inspect;

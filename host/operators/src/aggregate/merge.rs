@@ -22,17 +22,17 @@ use millstream_state::{ByteRows, StateError};
 use std::sync::Arc;
 
 /// Groups read back from the store are given out in batches of this many.
-const ROWS_OUT: usize = 16_384;
+pub(crate) const ROWS_OUT: usize = 16_384;
 
 /// From this many groups on, partitions are merged by several threads.
 const GROUPS_FOR_THREADS: usize = 20_000;
 
 /// The parts of an aggregate that do not change during a run; threads share it.
-pub(super) struct AggregatePlan {
-    pub(super) keys: KeyColumns,
-    pub(super) functions: Functions,
-    pub(super) output: SchemaRef,
-    pub(super) description: String,
+pub(crate) struct AggregatePlan {
+    pub(crate) keys: KeyColumns,
+    pub(crate) functions: Functions,
+    pub(crate) output: SchemaRef,
+    pub(crate) description: String,
 }
 
 /// The groups of one partition, with the bytes of their keys.
@@ -43,21 +43,21 @@ struct Share {
 
 /// What merging did.
 #[derive(Default)]
-pub(super) struct Merged {
+pub(crate) struct Merged {
     /// The touched groups with their new states, a part per partition.
-    pub(super) touched: Vec<Groups>,
+    pub(crate) touched: Vec<Groups>,
     /// Groups that were not in the store before.
-    pub(super) added: u64,
+    pub(crate) added: u64,
     /// Groups written.
-    pub(super) updated: u64,
+    pub(crate) updated: u64,
 }
 
 impl AggregatePlan {
-    pub(super) fn failed(&self, error: impl Into<DataFusionError>) -> OperatorError {
+    pub(crate) fn failed(&self, error: impl Into<DataFusionError>) -> OperatorError {
         OperatorError::from_expression(&self.description, error.into())
     }
 
-    fn unreadable(&self, source: ArrowError) -> OperatorError {
+    pub(crate) fn unreadable(&self, source: ArrowError) -> OperatorError {
         OperatorError::StateRow { operator: self.description.clone(), source }
     }
 
@@ -67,7 +67,7 @@ impl AggregatePlan {
     }
 
     /// Drops the groups that are late: whose event time is at or before the watermark. Answers how many.
-    pub(super) fn drop_late(&self, groups: &mut Groups, passed: u64) -> Result<u64, OperatorError> {
+    pub(crate) fn drop_late(&self, groups: &mut Groups, passed: u64) -> Result<u64, OperatorError> {
         let Some(prefixes) = self.keys.prefixes(&groups.keys) else { return Ok(0) };
         let late = prefixes.iter().filter(|&&prefix| prefix <= passed).count();
         if late > 0 {
@@ -84,7 +84,7 @@ impl AggregatePlan {
     }
 
     /// Merges the groups of a batch into all partitions.
-    pub(super) fn merge(&self, groups: Groups, partitions: &mut [Partition]) -> Result<Merged, OperatorError> {
+    pub(crate) fn merge(&self, groups: Groups, partitions: &mut [Partition]) -> Result<Merged, OperatorError> {
         let many = groups.len >= GROUPS_FOR_THREADS;
         let shares = self.share_out(groups, partitions.len())?;
         let mut work: Vec<_> = partitions.iter_mut().zip(shares).filter(|(_, share)| share.groups.len > 0).collect();
@@ -202,7 +202,7 @@ impl AggregatePlan {
     }
 
     /// The result rows of groups.
-    pub(super) fn rows(&self, groups: Groups) -> Result<RecordBatch, OperatorError> {
+    pub(crate) fn rows(&self, groups: Groups) -> Result<RecordBatch, OperatorError> {
         let results = self.functions.results(&groups.states, groups.len).map_err(|error| self.failed(error))?;
         let mut columns = groups.keys;
         columns.extend(results);
@@ -212,7 +212,7 @@ impl AggregatePlan {
     }
 
     /// The result rows of a partition's groups: of those whose event time is at or before `through`, or of all.
-    pub(super) fn read(
+    pub(crate) fn read(
         &self,
         partition: &Partition,
         through: Option<u64>,

@@ -25,21 +25,22 @@
 //!
 //! It makes no windows and no watermark, and refuses no output mode: the planner has done that.
 
-mod functions;
-mod keys;
-mod merge;
-mod partial;
+pub(crate) mod functions;
+pub(crate) mod keys;
+pub(crate) mod merge;
+pub(crate) mod partial;
 mod spec;
 
 pub use spec::{AggregateSpec, EventTimeKey, EventTimeKind};
 
+use crate::event_order::passed;
 use crate::partitions::Partitions;
 use crate::row_codec::FORMAT;
 use crate::{BatchContext, Operator, OperatorError, OperatorMetrics, StateOpener, Stateful};
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use functions::Functions;
-use keys::{KeyColumns, passed};
+use keys::KeyColumns;
 use merge::AggregatePlan;
 use millstream_common::{Digest, OperatorUid, OutputMode, Watermark};
 use millstream_state::{FamilySpec, Layout, StateError, StateManifest};
@@ -64,18 +65,8 @@ impl Aggregate {
     pub fn try_new(spec: AggregateSpec) -> Result<Self, OperatorError> {
         let description = describe(&spec);
         let misbuilt = |error| OperatorError::from_expression(&description, error);
-        let keys = KeyColumns::try_new(spec.group_by, spec.event_time, &spec.input).map_err(misbuilt)?;
-        let wanted: Vec<DataType> = keys
-            .fields()
-            .iter()
-            .map(|field| field.data_type().clone())
-            .chain(spec.functions.iter().map(|function| function.field().data_type().clone()))
-            .collect();
-        let has: Vec<DataType> = spec.output.fields().iter().map(|field| field.data_type().clone()).collect();
-        if wanted != has {
-            let reason = format!("its columns are {wanted:?}, {has:?} are wanted");
-            return Err(OperatorError::Misfit { operator: description, reason });
-        }
+        let keys = KeyColumns::try_new(spec.group_by.clone(), spec.event_time, &spec.input).map_err(misbuilt)?;
+        spec.check_output(keys.fields(), &description)?;
         let functions = Functions::try_new(spec.functions, spec.filters, &spec.input).map_err(misbuilt)?;
         let description = format!("{description}; {}", functions.describe());
         let family = FamilySpec {

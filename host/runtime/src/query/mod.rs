@@ -19,7 +19,10 @@ mod run;
 mod swap;
 
 pub use handle::{ProgressListener, QueryStatus, StreamingQuery};
-pub(crate) use open::{check_opened, checkpoint_option, plan, without_checkpoint};
+pub(crate) use open::{
+    RunningPlugin, check_mode, check_opened, check_sink, checkpoint_option, folder_of_its_own, load_plugins, plan,
+    query_input, tables as read_tables, without_checkpoint,
+};
 pub use run::QueryRun;
 pub(crate) use run::look;
 pub use swap::{SwapRequest, Swapped};

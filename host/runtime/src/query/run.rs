@@ -250,12 +250,7 @@ impl QueryRun {
         if !self.settings.no_data_batches || !self.has_watermark || new <= old || self.next == BatchId::FIRST {
             return false;
         }
-        let mut wanted = false;
-        let visited: Result<(), Infallible> = self.pipeline.for_each_stateful(|operator| {
-            wanted |= operator.wants_no_data_batch(old, new);
-            Ok(())
-        });
-        matches!(visited, Ok(())) && wanted
+        self.pipeline.wants_no_data_batch(old, new)
     }
 
     /// The plan, the operators with their uids and state, the plugins with their digests.

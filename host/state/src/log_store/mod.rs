@@ -48,7 +48,6 @@ use record::Record;
 use room::ROWS_AT_ONCE;
 use snapshot::{Background, Order, each_record};
 use std::io;
-use std::ops::Range;
 use std::sync::Arc;
 use table::Entry;
 

@@ -5,6 +5,7 @@ use crate::Layout;
 use crate::contract::{MemoryFiles, state_store};
 use millstream_common::{DurableFiles, Hint};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 fn limited(options: StoreOptions, limit: u64) -> StoreOptions {
     StoreOptions { budget: Some(Arc::new(MemoryBudget::new(limit, std::env::temp_dir()))), ..options }
