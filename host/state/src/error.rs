@@ -2,6 +2,9 @@
 
 use millstream_common::{DurableError, Fault, Hint};
 
+/// The system's number for a process that has as many open files as it may.
+const TOO_MANY_FILES: i32 = 24;
+
 /// A store could not be opened or made durable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -79,6 +82,10 @@ impl Hint for StateError {
             Self::Spill { folder, source, .. } if source.kind() == std::io::ErrorKind::InvalidData => Some(format!(
                 "the disk under `{folder}` does not give back what was written; nothing is lost: name another folder with `directories.spill` in the host file and start the query again"
             )),
+            Self::Spill { source, .. } if source.raw_os_error() == Some(TOO_MANY_FILES) => Some(
+                "nothing is lost: let the process have more open files (`ulimit -n`), or give state more memory with `state.memory` in the host file, and start the query again"
+                    .into(),
+            ),
             Self::Spill { folder, .. } => Some(format!(
                 "nothing is lost: make room in `{folder}`, or name another folder with `directories.spill` or more memory with `state.memory` in the host file, and start the query again"
             )),

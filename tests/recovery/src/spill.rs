@@ -8,7 +8,7 @@
 use anyhow::{Context, Result, ensure};
 use millstream_common::{Options, StopSignal};
 use millstream_runtime::query_file::{self, Overrides};
-use millstream_runtime::{Progress, QueryRun, Session};
+use millstream_runtime::{Progress, QueryRun, QuerySpec, Session};
 use millstream_sink::SinkSpec;
 use std::path::Path;
 
@@ -44,29 +44,39 @@ pub struct Grown {
     pub spilled_bytes: u64,
 }
 
-/// Lets the state grow, in `folder`; `each` sees the progress of every batch.
+/// The query, from a query file and a host file that this writes to `folder`; the spill is in `folder/spill`.
 ///
 /// # Errors
-/// When the query fails.
-pub fn grow(session: &Session, folder: &Path, growth: &Growth, mut each: impl FnMut(&Progress)) -> Result<Grown> {
+/// When the files do not fit.
+pub fn spec(folder: &Path, growth: &Growth) -> Result<QuerySpec> {
     let Growth { keys, again, rows_per_batch, memory, .. } = growth;
-    ensure!((keys + again) % rows_per_batch == 0, "the rows do not make whole batches");
-    let host = format!("[directories]\nspill = \"{}\"\n[state]\nmemory = \"{memory}\"\n", folder.display());
+    let is_whole = |rows: &u64| rows.checked_rem(*rows_per_batch) == Some(0);
+    ensure!(*keys > 0 && is_whole(keys) && is_whole(again), "the rows do not make whole batches");
+    let host = format!("[directories]\nspill = \"spill\"\n[state]\nmemory = \"{memory}\"\n");
     let query = format!(
         "name = \"growth\"\noutput_mode = \"update\"\ncheckpoint = \"checkpoint\"\n\
          sql = \"SELECT value % {keys} AS k, count(*) AS n FROM numbers GROUP BY value % {keys}\"\n\
          [[source]]\nname = \"numbers\"\nformat = \"rate-micro-batch\"\noptions = {{ rowsPerBatch = {rows_per_batch} }}\n\
          [sink]\nformat = \"noop\"\n"
     );
+    std::fs::create_dir_all(folder.join("spill")).context("the folder of the spill")?;
     std::fs::write(folder.join("host.toml"), host).context("the host file")?;
     std::fs::write(folder.join("query.toml"), query).context("the query file")?;
     let (query, host) = (folder.join("query.toml"), folder.join("host.toml"));
     let mut spec = query_file::load(&query, Some(&host), &[], Overrides::default())?.spec;
     spec.sink = SinkSpec { format: growth.sink.into(), options: Options::new() };
+    Ok(spec)
+}
 
+/// Lets the state grow, in `folder`; `each` sees the progress of every batch.
+///
+/// # Errors
+/// When the query fails.
+pub fn grow(session: &Session, folder: &Path, growth: &Growth, mut each: impl FnMut(&Progress)) -> Result<Grown> {
+    let spec = spec(folder, growth)?;
     let mut grown = Grown::default();
     let mut run = QueryRun::open(session, spec.clone(), StopSignal::new())?;
-    for batch in 0..(keys + again) / rows_per_batch {
+    for batch in 0..(growth.keys + growth.again) / growth.rows_per_batch {
         if growth.restart_after == Some(batch) {
             run.close();
             run = QueryRun::open(session, spec.clone(), StopSignal::new())?;

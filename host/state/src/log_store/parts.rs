@@ -26,14 +26,14 @@ use std::os::unix::fs::FileExt;
 /// The least bytes of inputs for one part.
 const LEAST_PART: u64 = 1 << 10;
 /// The most bytes of inputs for one part, as long as there are not too many.
-const MOST_PART: u64 = 4 << 20;
+const MOST_PART: u64 = 2 << 20;
 const MOST_PARTS: u64 = 1024;
 /// A part's records go to the scratch file when they are this many bytes.
 const PIECE: usize = 16 << 10;
 
 /// How many parts a snapshot of so many bytes of inputs gets under a limit of memory.
 pub(super) fn parts(inputs: u64, limit: u64) -> usize {
-    let part = (limit / 64).clamp(LEAST_PART, MOST_PART);
+    let part = (limit / 128).clamp(LEAST_PART, MOST_PART);
     inputs.div_ceil(part).clamp(1, MOST_PARTS) as usize
 }
 
@@ -255,9 +255,9 @@ mod tests {
     #[test]
     fn a_part_is_a_fraction_of_the_limit() {
         assert_eq!(parts(0, 1 << 30), 1);
-        assert_eq!(parts(4 << 20, 1 << 30), 1);
-        assert_eq!(parts(600 << 20, 1 << 30), 150);
-        assert_eq!(parts(100 << 10, 1 << 20), 7);
+        assert_eq!(parts(2 << 20, 1 << 30), 1);
+        assert_eq!(parts(600 << 20, 1 << 30), 300);
+        assert_eq!(parts(100 << 10, 1 << 20), 13);
         assert_eq!(parts(1 << 50, 1), 1024);
     }
 }

@@ -1,5 +1,5 @@
-//! `spill [KEYS [MEMORY [ROWS_PER_BATCH]]]`: counts KEYS different keys in update mode (10000000), with a limit of MEMORY for
-//! state in the host file (256 MiB), and tells what was in memory and what was spilled.
+//! `spill [KEYS [MIB [ROWS_PER_BATCH]]]`: counts KEYS different keys in update mode (10000000), with a limit of so many MiB
+//! for state in the host file (256), and tells what was in memory and what was spilled.
 //!
 //! The last line is `spill: N keys, …, limit …`; the exit code is 0 only when the state stayed within the limit and all keys
 //! were counted.
@@ -17,7 +17,7 @@ const MIB: u64 = 1 << 20;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.len() > 3 {
-        eprintln!("usage: spill [KEYS [MEMORY [ROWS_PER_BATCH]]]");
+        eprintln!("usage: spill [KEYS [MIB [ROWS_PER_BATCH]]]");
         return ExitCode::from(2);
     }
     match run(&arguments) {
@@ -34,7 +34,8 @@ fn run(arguments: &[String]) -> Result<()> {
         arguments.get(index).map_or(Ok(default), |text| text.parse().with_context(|| format!("`{text}` is no number")))
     };
     let (keys, rows_per_batch) = (number(0, 10_000_000)?, number(2, 100_000)?);
-    let memory = arguments.get(1).cloned().unwrap_or_else(|| "256 MiB".into());
+    let limit = number(1, 256)?.saturating_mul(MIB);
+    let memory = format!("{} MiB", limit / MIB);
     let folder = tempfile::tempdir().context("a temporary folder")?;
     let session = Session::new()?;
     let growth = Growth {
@@ -47,7 +48,7 @@ fn run(arguments: &[String]) -> Result<()> {
     };
     let (began, before) = (Instant::now(), peak_memory()?);
     println!("batch       keys   in memory     spilled keys   on disk     peak of the process   seconds");
-    let batches = keys / rows_per_batch + 1;
+    let batches = keys / rows_per_batch.max(1) + 1;
     let grown = grow(&session, folder.path(), &growth, |progress| {
         let Some(operator) = progress.state_operators.first() else { return };
         if !progress.batch_id.is_multiple_of((batches / 20).max(1)) && progress.batch_id + 1 != batches {
@@ -66,7 +67,6 @@ fn run(arguments: &[String]) -> Result<()> {
         );
     })?;
     println!("the process had {} MiB before the query began", before / MIB);
-    let limit = bytes_of(&memory)?;
     ensure!(grown.keys == keys, "{} keys were counted, not {keys}", grown.keys);
     ensure!(grown.memory_bytes <= limit, "the state took {} bytes, the limit is {limit}", grown.memory_bytes);
     println!(
@@ -78,10 +78,4 @@ fn run(arguments: &[String]) -> Result<()> {
         peak_memory()? / MIB,
     );
     Ok(())
-}
-
-/// The limit in bytes: a number and `MiB`.
-fn bytes_of(memory: &str) -> Result<u64> {
-    let number = memory.trim_end_matches("MiB").trim();
-    Ok(number.parse::<u64>().with_context(|| format!("write MEMORY in MiB, not `{memory}`"))? * MIB)
 }

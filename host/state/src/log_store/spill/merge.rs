@@ -5,7 +5,7 @@
 //! Rule of its life: hidden rows are skipped where they stand. A row that says that its key is gone is answered like
 //! any other: the reader knows whether older files matter.
 
-use super::run::{FIRST_ROW, Place, Row, Run, row_at};
+use super::run::{FIRST_ROW, Layer, Place, Row, row_at};
 use std::io;
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ struct Standing {
 /// A place in one run.
 #[derive(Debug)]
 struct Cursor<'a> {
-    run: &'a Run,
+    layer: &'a Layer,
     through: u64,
     next_block: usize,
     bytes: Vec<u8>,
@@ -28,28 +28,30 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    fn new(run: &'a Run, through: u64) -> Self {
-        Self { run, through, next_block: run.first_block(), bytes: Vec::new(), at: 0, row: None }
+    fn new(layer: &'a Layer, through: u64) -> Self {
+        Self { layer, through, next_block: layer.first_block(), bytes: Vec::new(), at: 0, row: None }
     }
 
     fn advance(&mut self) -> io::Result<()> {
         self.row = None;
         loop {
             if self.at >= self.bytes.len() {
-                if self.next_block == self.run.blocks() || self.run.first_prefix(self.next_block) > self.through {
+                if self.next_block == self.layer.run.blocks()
+                    || self.layer.run.first_prefix(self.next_block) > self.through
+                {
                     return Ok(());
                 }
-                self.run.read_block(self.next_block, &mut self.bytes)?;
+                self.layer.run.read_block(self.next_block, &mut self.bytes)?;
                 self.next_block += 1;
                 self.at = FIRST_ROW;
             }
             let (row, next) = row_at(&self.bytes, self.at)?;
             if row.place.prefix > self.through {
-                self.next_block = self.run.blocks();
+                self.next_block = self.layer.run.blocks();
                 self.bytes.clear();
                 return Ok(());
             }
-            if !self.run.hides(row.place.prefix) {
+            if !self.layer.hides(row.place.prefix) {
                 let value_start = next - row.value.map_or(0, <[u8]>::len);
                 self.row = Some(Standing {
                     place: row.place,
@@ -79,8 +81,8 @@ pub(super) struct Merge<'a> {
 
 impl<'a> Merge<'a> {
     /// The rows of prefix `through` and below of runs that are given the oldest first.
-    pub(super) fn new(runs: &'a [Run], through: u64) -> Self {
-        let cursors: Vec<Cursor<'a>> = runs.iter().rev().map(|run| Cursor::new(run, through)).collect();
+    pub(super) fn new(layers: &'a [Layer], through: u64) -> Self {
+        let cursors: Vec<Cursor<'a>> = layers.iter().rev().map(|layer| Cursor::new(layer, through)).collect();
         Self { due: vec![true; cursors.len()], cursors }
     }
 

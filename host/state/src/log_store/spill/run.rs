@@ -20,6 +20,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A block ends with the row that makes it this long.
 const BLOCK: usize = 4096;
@@ -65,6 +66,12 @@ pub(super) struct Run {
     last: Place,
     filter: Filter,
     pub(super) rows: u64,
+}
+
+/// A run as a spill has it.
+#[derive(Debug, Clone)]
+pub(super) struct Layer {
+    pub(super) run: Arc<Run>,
     /// Rows of this prefix and below are gone.
     pub(super) gone_through: Option<u64>,
 }
@@ -86,15 +93,6 @@ impl Run {
         self.filter.bytes() + (self.fences.capacity() * size_of::<Fence>() + size_of::<Self>()) as u64
     }
 
-    pub(super) fn hides(&self, prefix: u64) -> bool {
-        self.gone_through.is_some_and(|through| prefix <= through)
-    }
-
-    /// Whether every row is hidden.
-    pub(super) fn is_gone(&self) -> bool {
-        self.hides(self.last.prefix)
-    }
-
     pub(super) fn blocks(&self) -> usize {
         self.fences.len()
     }
@@ -102,12 +100,6 @@ impl Run {
     /// The first prefix in a block.
     pub(super) fn first_prefix(&self, block: usize) -> u64 {
         self.fences[block].first.prefix
-    }
-
-    /// The first block that may have a row that is not hidden.
-    pub(super) fn first_block(&self) -> usize {
-        let Some(through) = self.gone_through else { return 0 };
-        self.fences.partition_point(|fence| fence.first.prefix <= through).saturating_sub(1)
     }
 
     /// Reads a block's rows, checksum verified; they begin at [`FIRST_ROW`].
@@ -130,18 +122,40 @@ impl Run {
         self.file.read_exact_at(&mut byte, offset).unwrap();
         self.file.write_all_at(&[byte[0] ^ 1], offset).unwrap();
     }
+}
+
+impl Layer {
+    /// Whether it is the same run.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.run.id == other.run.id
+    }
+
+    pub(super) fn hides(&self, prefix: u64) -> bool {
+        self.gone_through.is_some_and(|through| prefix <= through)
+    }
+
+    /// Whether every row is hidden.
+    pub(super) fn is_gone(&self) -> bool {
+        self.hides(self.run.last.prefix)
+    }
+
+    /// The first block that may have a row that is not hidden.
+    pub(super) fn first_block(&self) -> usize {
+        let Some(through) = self.gone_through else { return 0 };
+        self.run.fences.partition_point(|fence| fence.first.prefix <= through).saturating_sub(1)
+    }
 
     /// Finds the row of a key; `read` is kept from call to call, so that places in order read each block once.
     pub(super) fn find<'b>(&self, place: Place, key: &[u8], read: &'b mut ReadBlock) -> io::Result<Option<Row<'b>>> {
         if self.hides(place.prefix) {
             return Ok(None);
         }
-        let Some(block) = self.fences.partition_point(|fence| fence.first <= place).checked_sub(1) else {
+        let Some(block) = self.run.fences.partition_point(|fence| fence.first <= place).checked_sub(1) else {
             return Ok(None);
         };
         if read.block != Some(block) {
             read.block = None;
-            self.read_block(block, &mut read.bytes)?;
+            self.run.read_block(block, &mut read.bytes)?;
             read.block = Some(block);
             read.at = FIRST_ROW;
         }
@@ -263,6 +277,6 @@ impl RunWriter {
         self.flush()?;
         self.fences.shrink_to_fit();
         let Self { file, fences, written, filter, rows, .. } = self;
-        Ok(Some(Run { id, file, fences, end: written, last, filter, rows, gone_through: None }))
+        Ok(Some(Run { id, file, fences, end: written, last, filter, rows }))
     }
 }

@@ -24,6 +24,22 @@ impl Written {
         self.spill.add(&std::env::temp_dir(), rows.into_iter(), (added as u64, gone as u64)).unwrap();
     }
 
+    fn merge_from(&mut self, first: usize) {
+        self.spill.merge_from(&std::env::temp_dir(), first).unwrap();
+        self.wait();
+    }
+
+    fn tidy(&mut self) {
+        self.spill.tidy(&std::env::temp_dir()).unwrap();
+        self.wait();
+    }
+
+    fn wait(&mut self) {
+        if let Some(merging) = self.spill.merging.take() {
+            self.spill.replace(merging).unwrap();
+        }
+    }
+
     fn content(&self) -> Content {
         let mut content = Content::new();
         let mut last = None;
@@ -65,11 +81,15 @@ fn the_newest_run_decides_and_merged_runs_answer_alike() {
         assert_eq!(written.content().len(), 4);
     };
     wanted(&written);
-    written.spill.merge_from(&std::env::temp_dir(), 1).unwrap();
-    assert_eq!(written.spill.runs.len(), 2);
+    written.merge_from(1);
+    assert_eq!(written.spill.layers.len(), 2);
     wanted(&written);
-    written.spill.merge_from(&std::env::temp_dir(), 0).unwrap();
-    assert_eq!((written.spill.runs.len(), written.spill.runs[0].rows), (1, 4), "nobody needs to know what is gone");
+    written.merge_from(0);
+    assert_eq!(
+        (written.spill.layers.len(), written.spill.layers[0].run.rows),
+        (1, 4),
+        "nobody needs to know what is gone"
+    );
     wanted(&written);
 }
 
@@ -100,12 +120,12 @@ fn many_runs_become_few_and_lose_nothing() {
         let rows: Vec<(&[u8], Option<&[u8]>)> = keys.iter().map(|key| (&key[..], Some(&value[..]))).collect();
         written.add(&rows);
         keys.iter().for_each(|key| drop(model.insert(key.to_vec(), value.to_vec())));
-        written.spill.tidy(&std::env::temp_dir()).unwrap();
-        assert!(written.spill.runs.len() <= 10, "{} runs", written.spill.runs.len());
+        written.tidy();
+        assert!(written.spill.layers.len() <= 10, "{} runs", written.spill.layers.len());
     }
     assert_eq!(written.content(), model);
     assert!(model.iter().all(|(key, value)| written.get(key).as_ref() == Some(value)));
-    let rows: u64 = written.spill.runs.iter().map(|run| run.rows).sum();
+    let rows: u64 = written.spill.layers.iter().map(|layer| layer.run.rows).sum();
     assert!(rows <= 2 * written.spill.keys() + IDLE_ROWS, "{rows} rows for {} keys", written.spill.keys());
 }
 
@@ -132,10 +152,31 @@ fn a_block_that_is_not_what_was_written_is_found() {
     let rows: Vec<(&[u8], Option<&[u8]>)> = keys.iter().map(|key| (&key[..], Some(&key[..]))).collect();
     written.add(&rows);
     for at in (0..written.spill.bytes()).step_by(97) {
-        written.spill.runs[0].flip(at);
+        written.spill.layers[0].run.flip(at);
         let read = written.spill.each(u64::MAX, &mut |_, _, _| ());
         assert_eq!(read.unwrap_err().kind(), io::ErrorKind::InvalidData, "byte {at}");
-        written.spill.runs[0].flip(at);
+        written.spill.layers[0].run.flip(at);
     }
     assert_eq!(written.content().len(), 2000);
+}
+
+#[test]
+fn what_is_hidden_or_added_while_runs_are_merged_stays_so() {
+    let key = |prefix: u64, rest: u8| [&prefix.to_be_bytes()[..], &[rest]].concat();
+    for is_taken_back in [false, true] {
+        let mut written = empty();
+        written.add(&[(&key(1, 0), Some(b"x")), (&key(2, 0), Some(b"x")), (&key(9, 0), Some(b"x"))]);
+        written.add(&[(&key(1, 0), Some(b"y")), (&key(3, 0), Some(b"y"))]);
+        written.spill.merge_from(&std::env::temp_dir(), 0).unwrap();
+        let hidden = written.spill.hide_through(2, 2);
+        written.add(&[(&key(2, 7), Some(b"late")), (&key(3, 0), Some(b"newer"))]);
+        if is_taken_back {
+            written.spill.show(&hidden, 2);
+        }
+        written.wait();
+        assert_eq!(written.spill.layers.len(), 2);
+        assert_eq!(written.get(&key(3, 0)).as_deref(), Some(&b"newer"[..]));
+        assert_eq!(written.get(&key(1, 0)).is_some(), is_taken_back);
+        assert_eq!(written.content().len(), if is_taken_back { 5 } else { 3 });
+    }
 }
