@@ -1,5 +1,6 @@
 //! The contract of an operator.
 
+use crate::late::LateRows;
 use crate::{BatchContext, OperatorError};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -58,6 +59,16 @@ pub trait Operator: Send {
         input
     }
 
+    /// Whether it judges rows on behalf of the operator above it, by that one's watermarks.
+    fn judges_for_above(&self) -> bool {
+        false
+    }
+
+    /// The late rows that were taken out of this batch; taking them forgets them.
+    fn take_late_rows(&mut self) -> Option<LateRows> {
+        None
+    }
+
     /// What a watermark operator saw in this batch; taking it forgets it.
     fn take_event_time(&mut self) -> Option<EventTimeSeen> {
         None
@@ -75,6 +86,10 @@ pub struct EventTimeSeen {
     pub rows: u64,
     /// Least, greatest event time in microseconds and the sum of all (for the average); `None` without rows.
     pub range_us: Option<(i64, i64, i128)>,
+    /// The greatest event time that moves the watermark: that of the rows that are not too far in the future.
+    pub advance_us: Option<i64>,
+    /// Rows that are too far in the future to move the watermark.
+    pub rows_ahead: u64,
 }
 
 /// Opens the stores of operators: the runtime knows the folders and the files.

@@ -1,5 +1,6 @@
 //! A query as a tree of operators, and the way of rows through it.
 
+use crate::late::LateRows;
 use crate::{BatchContext, EventTimeSeen, Operator, OperatorError, Stateful};
 use arrow::array::RecordBatch;
 use millstream_common::{Watermark, Watermarks};
@@ -42,8 +43,9 @@ impl Pipeline {
     ) -> Result<Vec<RecordBatch>, OperatorError> {
         // What an aborted attempt at the batch saw does not count.
         self.take_event_times();
+        self.take_late_rows();
         let mut out = Vec::new();
-        let result = drive(&mut self.root, inputs, context, &mut |rows| {
+        let result = drive(&mut self.root, inputs, (context, context), &mut |rows| {
             out.push(rows);
             Ok(())
         });
@@ -96,6 +98,19 @@ impl Pipeline {
         }
     }
 
+    /// The late rows that were taken out of the batch that just ran, per operator that they were late for.
+    pub fn take_late_rows(&mut self) -> Vec<LateRows> {
+        let mut late = Vec::new();
+        let taken: Result<(), Infallible> = visit_operators(&mut self.root, &mut |operator| {
+            late.extend(operator.take_late_rows());
+            Ok(())
+        });
+        match taken {
+            Ok(()) => late,
+            Err(never) => match never {},
+        }
+    }
+
     /// The tree as indented lines, the sink's side first.
     pub fn describe(&self) -> String {
         let mut text = String::new();
@@ -107,11 +122,12 @@ impl Pipeline {
 /// Where the rows of a node go.
 type Next<'a> = dyn FnMut(RecordBatch) -> Result<(), OperatorError> + 'a;
 
-/// Pushes all rows of the tree below `node`, and the barrier, into `next`.
+/// Pushes all rows of the tree below `node`, and the barrier, into `next`. The contexts are the query's, and that of
+/// the operator above.
 fn drive(
     node: &mut Node,
     inputs: &[Vec<RecordBatch>],
-    context: &BatchContext,
+    (context, above): (&BatchContext, &BatchContext),
     next: &mut Next<'_>,
 ) -> Result<(), OperatorError> {
     match node {
@@ -125,9 +141,12 @@ fn drive(
         }
         Node::Operator { operator, inputs: children } => {
             let mut out = Vec::new();
-            let own = BatchContext { watermarks: input_watermarks(children, context), ..*context };
+            let own = match operator.judges_for_above() {
+                true => *above,
+                false => BatchContext { watermarks: input_watermarks(children, context), ..*context },
+            };
             for (port, child) in children.iter_mut().enumerate() {
-                drive(child, inputs, context, &mut |rows| {
+                drive(child, inputs, (context, &own), &mut |rows| {
                     operator.push(port, &rows, &own, &mut out)?;
                     out.drain(..).try_for_each(&mut *next)
                 })?;

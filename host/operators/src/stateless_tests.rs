@@ -156,7 +156,14 @@ fn a_watermark_operator_passes_rows_and_tells_what_it_saw_once() {
     let mut pipeline = Pipeline::new(node(watch, vec![Node::Slot(0)]));
     let rows = vec![times(&[7, -3]), events(&[(None, Some("a"), None)]), times(&[20])];
     assert_eq!(pipeline.run(&mut [rows], &CONTEXT).unwrap().len(), 3);
-    let saw = |rows, range_us| EventTimeSeen { node: "events".into(), delay_us: 5_000_000, rows, range_us };
+    let saw = |rows, range_us: Option<(i64, i64, i128)>| EventTimeSeen {
+        node: "events".into(),
+        delay_us: 5_000_000,
+        rows,
+        range_us,
+        advance_us: range_us.map(|(_, greatest, _)| greatest),
+        rows_ahead: 0,
+    };
     assert_eq!(pipeline.take_event_times(), [saw(3, Some((-3_000_000, 20_000_000, 24_000_000)))]);
     assert_eq!(pipeline.take_event_times(), [saw(0, None)]);
     pipeline.run(&mut [vec![times(&[99])]], &CONTEXT).unwrap();

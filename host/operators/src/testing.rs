@@ -168,7 +168,7 @@ impl Story {
             build: Box::new(build),
             files: StateFolder::default(),
             manifests: Vec::new(),
-            tracker: WatermarkTracker::resume(WatermarkPolicy::Min, [], Watermark::START),
+            tracker: WatermarkTracker::resume(WatermarkPolicy::Min, [], Watermark::START, 0),
             late: Watermark::START,
             last_eviction: Watermark::START,
             next: BatchId::FIRST,
@@ -237,7 +237,7 @@ impl Story {
         }
         let eviction = self.tracker.global();
         (self.late, self.last_eviction) = (eviction, eviction);
-        self.tracker.advance();
+        self.tracker.advance(0);
         self.next = self.next.next();
         for metric in &mut metrics {
             (metric.updates_ms, metric.removals_ms, metric.commit_ms, metric.memory_bytes) = (0, 0, 0, 0);
@@ -246,8 +246,8 @@ impl Story {
     }
 
     fn observe(&mut self, seen: &EventTimeSeen) {
-        if let Some((_, greatest, _)) = seen.range_us {
-            self.tracker.observe(&seen.node, greatest, seen.delay_us);
+        if let Some(greatest) = seen.advance_us {
+            self.tracker.observe(&seen.node, greatest, seen.delay_us, 0);
         }
     }
 

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Stands where the user put the watermark, usually right behind the source. Every row counts, late ones too;
-//! rows without event time do not. What was seen is forgotten when it is taken, and when the batch is aborted.
+//! rows without event time do not, nor do, where the user set a bound, those too far in the future. What was seen is forgotten when it is taken, and when the batch is aborted.
 //! It drops no row and makes no watermark: the runtime turns what was seen into the next batch's watermark, and
 //! stateful operators apply it.
 
@@ -28,8 +28,12 @@ pub struct WatchEventTime {
     schema: SchemaRef,
     column: usize,
     delay_us: i64,
+    /// How far ahead of the batch's time an event time may be to move the watermark.
+    max_ahead_us: Option<i64>,
     rows: u64,
     range_us: Option<(i64, i64, i128)>,
+    advance_us: Option<i64>,
+    rows_ahead: u64,
 }
 
 impl WatchEventTime {
@@ -46,7 +50,18 @@ impl WatchEventTime {
         let node = node.into();
         match input.fields().get(column).map(|field| field.data_type()) {
             Some(DataType::Timestamp(TimeUnit::Microsecond, _)) => {
-                Ok(Self { node, schema: input, column, delay_us, rows: 0, range_us: None })
+                let (rows, range_us, advance_us, rows_ahead) = (0, None, None, 0);
+                Ok(Self {
+                    node,
+                    schema: input,
+                    column,
+                    delay_us,
+                    max_ahead_us: None,
+                    rows,
+                    range_us,
+                    advance_us,
+                    rows_ahead,
+                })
             }
             other => Err(OperatorError::Misfit {
                 operator: format!("Watermark: {node}"),
@@ -58,7 +73,15 @@ impl WatchEventTime {
         }
     }
 
-    fn see(&mut self, times: &ArrayRef) {
+    /// Lets event times more than `max_ahead_us` (µs) ahead of the batch's time pass without moving the watermark: one
+    /// wrong clock does not make everything else late. Beyond Spark.
+    #[must_use]
+    pub fn bounded(mut self, max_ahead_us: Option<i64>) -> Self {
+        self.max_ahead_us = max_ahead_us;
+        self
+    }
+
+    fn see(&mut self, times: &ArrayRef, batch_time_ms: i64) {
         let times = times.as_primitive::<TimestampMicrosecondType>();
         let (Some(least), Some(greatest)) = (min(times), max(times)) else { return };
         let sum: i128 = if times.null_count() == 0 {
@@ -71,6 +94,15 @@ impl WatchEventTime {
             None => (least, greatest, sum),
             Some((low, high, total)) => (low.min(least), high.max(greatest), total.saturating_add(sum)),
         });
+        let latest_us =
+            self.max_ahead_us.map_or(i64::MAX, |ahead| batch_time_ms.saturating_mul(1000).saturating_add(ahead));
+        if greatest <= latest_us {
+            self.advance_us = self.advance_us.max(Some(greatest));
+            return;
+        }
+        self.rows_ahead += times.iter().flatten().filter(|time| *time > latest_us).count() as u64;
+        let advance = times.iter().flatten().filter(|time| *time <= latest_us).max();
+        self.advance_us = self.advance_us.max(advance);
     }
 }
 
@@ -88,19 +120,18 @@ impl Operator for WatchEventTime {
         &mut self,
         _port: usize,
         rows: &RecordBatch,
-        _context: &BatchContext,
+        context: &BatchContext,
         out: &mut Vec<RecordBatch>,
     ) -> Result<(), OperatorError> {
         if rows.num_rows() > 0 {
-            self.see(rows.column(self.column));
+            self.see(rows.column(self.column), context.batch_time_ms);
             out.push(rows.clone());
         }
         Ok(())
     }
 
     fn abort(&mut self) {
-        self.rows = 0;
-        self.range_us = None;
+        (self.rows, self.range_us, self.advance_us, self.rows_ahead) = (0, None, None, 0);
     }
 
     fn output_watermark(&self, _input: Option<Watermark>, global: Watermark) -> Option<Watermark> {
@@ -113,6 +144,8 @@ impl Operator for WatchEventTime {
             delay_us: self.delay_us,
             rows: std::mem::take(&mut self.rows),
             range_us: self.range_us.take(),
+            advance_us: self.advance_us.take(),
+            rows_ahead: std::mem::take(&mut self.rows_ahead),
         })
     }
 }

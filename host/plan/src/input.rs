@@ -3,6 +3,7 @@
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use millstream_common::{OutputMode, SqlSettings};
+use millstream_operators::LateRowsPolicy;
 use millstream_wasm::PluginSlot;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,7 +51,7 @@ pub struct StaticTable {
     pub rows: Vec<RecordBatch>,
 }
 
-/// The settings that a plan depends on. All but `uids` are frozen with the state.
+/// The settings that a plan depends on. `sql` and `partitions` are frozen with the state.
 #[derive(Debug, Clone)]
 pub struct PlanSettings {
     /// What expressions depend on.
@@ -59,6 +60,17 @@ pub struct PlanSettings {
     pub partitions: u32,
     /// Other uids for stateful operators, by the uid that they would have: keeps state when a name changes.
     pub uids: BTreeMap<String, String>,
+    /// What Spark does not have.
+    pub beyond: BeyondSpark,
+}
+
+/// What a query may do with event time that Spark does not; off unless asked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BeyondSpark {
+    /// How far ahead of the clock an event time may be to move the watermark, in microseconds.
+    pub max_ahead_us: Option<i64>,
+    /// Late rows are taken out in front of each operator that would drop them, and counted one by one.
+    pub late_rows: Option<LateRowsPolicy>,
 }
 
 /// Everything that makes a query.

@@ -31,6 +31,6 @@ mod unsupported;
 mod watermark;
 
 pub use error::PlanError;
-pub use input::{DropDuplicates, EventTime, PlanSettings, QueryInput, StaticTable, StreamInput};
+pub use input::{BeyondSpark, DropDuplicates, EventTime, PlanSettings, QueryInput, StaticTable, StreamInput};
 pub use plan::{SourceSlot, StreamingPlan, plan};
 pub use sql::views::with_views;

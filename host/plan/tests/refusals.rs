@@ -7,7 +7,8 @@ use arrow::array::{Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use millstream_common::{Hint, OutputMode, SqlSettings};
 use millstream_plan::{
-    DropDuplicates, EventTime, PlanError, PlanSettings, QueryInput, StaticTable, StreamInput, StreamingPlan, plan,
+    BeyondSpark, DropDuplicates, EventTime, PlanError, PlanSettings, QueryInput, StaticTable, StreamInput,
+    StreamingPlan, plan,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,7 +50,7 @@ fn renamed(sql: &str, mode: OutputMode, uids: BTreeMap<String, String>) -> Resul
         plugins: Vec::new(),
         sql: sql.into(),
         mode,
-        settings: PlanSettings { sql: SqlSettings::default(), partitions: 2, uids },
+        settings: PlanSettings { sql: SqlSettings::default(), partitions: 2, uids, beyond: BeyondSpark::default() },
     })
 }
 
@@ -260,7 +261,12 @@ fn duplicates_can_be_dropped_by_columns_that_are_there_and_within_a_watermark_th
             plugins: Vec::new(),
             sql: sql.into(),
             mode: Append,
-            settings: PlanSettings { sql: SqlSettings::default(), partitions: 2, uids: BTreeMap::new() },
+            settings: PlanSettings {
+                sql: SqlSettings::default(),
+                partitions: 2,
+                uids: BTreeMap::new(),
+                beyond: BeyondSpark::default(),
+            },
         })
     };
     let dropping = |delay_us, column, within| of(delay_us, column, within, "SELECT n FROM events WHERE word = 'ant'");

@@ -4,7 +4,7 @@
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use millstream_common::{OutputMode, SqlSettings};
-use millstream_plan::{EventTime, PlanSettings, QueryInput, StreamInput, StreamingPlan, plan};
+use millstream_plan::{BeyondSpark, EventTime, PlanSettings, QueryInput, StreamInput, StreamingPlan, plan};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -36,7 +36,12 @@ fn planned(sql: &str) -> StreamingPlan {
         plugins: Vec::new(),
         sql: sql.into(),
         mode: OutputMode::Append,
-        settings: PlanSettings { sql: SqlSettings::default(), partitions: 1, uids: BTreeMap::new() },
+        settings: PlanSettings {
+            sql: SqlSettings::default(),
+            partitions: 1,
+            uids: BTreeMap::new(),
+            beyond: BeyondSpark::default(),
+        },
     };
     plan(&input).unwrap_or_else(|error| panic!("{sql}: {}", millstream_common::describe_chain(&error)))
 }

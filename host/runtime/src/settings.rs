@@ -4,6 +4,7 @@
 //! written to the offset log, and on restart the logged value wins.
 
 use millstream_common::WatermarkPolicy;
+use millstream_common::duration::parse_micros;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
@@ -28,6 +29,17 @@ pub struct Settings {
     pub recent_progress: usize,
     /// `spark.sql.streaming.stateStore.minDeltasForSnapshot`: changelogs before a snapshot is considered.
     pub changelogs_before_snapshot: usize,
+    /// `millstream.watermark.idleTimeout`: how long a stream without rows holds the watermark back, in milliseconds; for
+    /// ever without. Beyond Spark.
+    pub idle_timeout_ms: Option<i64>,
+    /// `millstream.watermark.maxAhead`: how far ahead of the clock an event time may be to move the watermark, in
+    /// milliseconds; any distance without. Beyond Spark.
+    pub max_ahead_ms: Option<i64>,
+    /// `millstream.watermark.finishOnEnd`: whether a query with the trigger available now closes all that is open when it
+    /// has read everything. Beyond Spark.
+    pub finish_on_end: bool,
+    /// `millstream.lateRows.exact`: whether late rows are counted one by one. Beyond Spark.
+    pub exact_late_rows: bool,
 }
 
 impl Default for Settings {
@@ -42,6 +54,10 @@ impl Default for Settings {
             idle_progress_ms: 10_000,
             recent_progress: 100,
             changelogs_before_snapshot: 10,
+            idle_timeout_ms: None,
+            max_ahead_ms: None,
+            finish_on_end: false,
+            exact_late_rows: false,
         }
     }
 }
@@ -82,8 +98,15 @@ const IDLE_PROGRESS: &str = "spark.sql.streaming.noDataProgressEventInterval";
 const RECENT_PROGRESS: &str = "spark.sql.streaming.numRecentProgressUpdates";
 const CHANGELOGS: &str = "spark.sql.streaming.stateStore.minDeltasForSnapshot";
 
+const IDLE_TIMEOUT: &str = "millstream.watermark.idleTimeout";
+const MAX_AHEAD: &str = "millstream.watermark.maxAhead";
+const FINISH_ON_END: &str = "millstream.watermark.finishOnEnd";
+const EXACT_LATE_ROWS: &str = "millstream.lateRows.exact";
+/// The value of a duration that is not set.
+const NONE: &str = "none";
+
 /// All names.
-pub(crate) const NAMES: [&str; 9] = [
+pub(crate) const NAMES: [&str; 13] = [
     PARTITIONS,
     ANSI,
     WATERMARK_POLICY,
@@ -93,6 +116,10 @@ pub(crate) const NAMES: [&str; 9] = [
     IDLE_PROGRESS,
     RECENT_PROGRESS,
     CHANGELOGS,
+    IDLE_TIMEOUT,
+    MAX_AHEAD,
+    FINISH_ON_END,
+    EXACT_LATE_ROWS,
 ];
 
 impl Settings {
@@ -146,6 +173,10 @@ impl Settings {
                 self.changelogs_before_snapshot =
                     number(value).filter(|n| *n >= 1).ok_or_else(|| invalid("a number of at least 1 is expected"))?;
             }
+            IDLE_TIMEOUT => self.idle_timeout_ms = duration_ms(value).map_err(invalid)?,
+            MAX_AHEAD => self.max_ahead_ms = duration_ms(value).map_err(invalid)?,
+            FINISH_ON_END => self.finish_on_end = flag()?,
+            EXACT_LATE_ROWS => self.exact_late_rows = flag()?,
             _ => return Err(SettingError::Unknown { name: name.into(), known: NAMES.join(", ") }),
         }
         Ok(())
@@ -167,6 +198,10 @@ impl Settings {
             (IDLE_PROGRESS, self.idle_progress_ms.to_string()),
             (RECENT_PROGRESS, self.recent_progress.to_string()),
             (CHANGELOGS, self.changelogs_before_snapshot.to_string()),
+            (IDLE_TIMEOUT, duration_text(self.idle_timeout_ms)),
+            (MAX_AHEAD, duration_text(self.max_ahead_ms)),
+            (FINISH_ON_END, self.finish_on_end.to_string()),
+            (EXACT_LATE_ROWS, self.exact_late_rows.to_string()),
         ]
     }
 
@@ -201,6 +236,21 @@ impl Settings {
         }
         Ok(changed)
     }
+}
+
+/// Milliseconds of a duration as in `5 minutes`; `None` for `none`.
+fn duration_ms(value: &str) -> Result<Option<i64>, &'static str> {
+    if value.trim().eq_ignore_ascii_case(NONE) {
+        return Ok(None);
+    }
+    match parse_micros(value) {
+        Ok(micros) if micros >= 1000 => Ok(Some(micros / 1000)),
+        _ => Err("a duration such as `5 minutes` is expected, at least 1 ms, or `none`"),
+    }
+}
+
+fn duration_text(ms: Option<i64>) -> String {
+    ms.map_or_else(|| NONE.to_owned(), |ms| format!("{ms} ms"))
 }
 
 #[cfg(test)]

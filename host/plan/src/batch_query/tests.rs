@@ -1,5 +1,5 @@
 use super::*;
-use crate::{DropDuplicates, EventTime, PlanSettings, StreamInput, ddl::parse_ddl};
+use crate::{BeyondSpark, DropDuplicates, EventTime, PlanSettings, StreamInput, ddl::parse_ddl};
 use arrow::array::{Int64Array, TimestampMicrosecondArray};
 use arrow::datatypes::Schema;
 use arrow::util::pretty::pretty_format_batches;
@@ -35,7 +35,12 @@ fn input(sql: &str) -> QueryInput {
         plugins: Vec::new(),
         sql: sql.into(),
         mode: OutputMode::Append,
-        settings: PlanSettings { sql: SqlSettings::default(), partitions: 1, uids: BTreeMap::new() },
+        settings: PlanSettings {
+            sql: SqlSettings::default(),
+            partitions: 1,
+            uids: BTreeMap::new(),
+            beyond: BeyondSpark::default(),
+        },
     }
 }
 

@@ -11,6 +11,7 @@ use datafusion::physical_expr::aggregate::{AggregateFunctionExpr, LoweredAggrega
 use datafusion::physical_expr::expressions::lit;
 use datafusion::physical_plan::aggregates::PhysicalGroupBy;
 use datafusion::scalar::ScalarValue;
+use millstream_common::OutputMode;
 use millstream_operators::{self as ops, AggregateSpec, EventTimeKey, EventTimeKind, Node};
 use std::sync::Arc;
 
@@ -47,8 +48,13 @@ impl Lowering<'_> {
             let (_, field) = field.map_err(|error| PlanError::from_datafusion(&error))?;
             let key = EventTimeKey { index: session, kind: EventTimeKind::Window };
             let event_time = event_time::is_marked(&field).then_some(key);
-            return unary(ops::SessionWindows::try_new(AggregateSpec { event_time, ..spec }, session), child);
+            let spec = AggregateSpec { event_time, ..spec };
+            let child = self.late_rows(&spec.uid, time_of(&spec), &spec.input, child)?;
+            return unary(ops::SessionWindows::try_new(spec, session), child);
         }
+        // In mode complete nothing is late.
+        let time = time_of(&spec).filter(|_| spec.mode != OutputMode::Complete);
+        let child = self.late_rows(&spec.uid, time, &spec.input, child)?;
         let operator = ops::Aggregate::try_new(spec).map_err(from_operator)?;
         Ok(Node::Operator { operator: Box::new(operator), inputs: vec![child] })
     }
@@ -102,6 +108,13 @@ impl Lowering<'_> {
         let physical = self.columns(exprs, schema)?;
         Ok(physical.into_iter().zip(exprs.iter().map(|expr| expr.schema_name().to_string())).collect())
     }
+}
+
+/// What an aggregation judges its input by.
+fn time_of(spec: &AggregateSpec) -> Option<PhysicalExprRef> {
+    let key = spec.event_time?;
+    // In a set that leaves the key out a row is never late, so rows cannot be judged one by one.
+    (!spec.group_by.has_grouping_set()).then(|| Arc::clone(&spec.group_by.expr()[key.index].0))
 }
 
 /// Per grouping set, which columns are null in it.

@@ -20,8 +20,10 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Distinct, FetchType, Limit, LogicalPlan, SkipType, TableScan, Union, Unnest};
+use datafusion::physical_expr::PhysicalExprRef;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::unnest::ListUnnest;
-use millstream_common::OutputMode;
+use millstream_common::{OperatorUid, OutputMode};
 use millstream_operators as ops;
 use millstream_operators::{Node, Operator, OperatorError, Pipeline};
 use std::sync::Arc;
@@ -137,7 +139,8 @@ impl<'a> Lowering<'a> {
             more => format!("{}#{}", node.node, more + 1),
         };
         self.watermark_nodes.push(name.clone());
-        unary(ops::WatchEventTime::try_new(name, arrow_schema(node.input()), column, node.delay_us), child)
+        let watch = ops::WatchEventTime::try_new(name, arrow_schema(node.input()), column, node.delay_us);
+        unary(watch.map(|watch| watch.bounded(self.input.settings.beyond.max_ahead_us)), child)
     }
 
     fn deduplicate(&mut self, node: &DedupNode, scope: &str) -> Result<Node, PlanError> {
@@ -152,7 +155,22 @@ impl<'a> Lowering<'a> {
             within_us: node.within_us,
             partitions: self.input.settings.partitions,
         };
+        let time = spec.event_time.map(|index| physical_column(&spec.schema, index));
+        let child = self.late_rows(&spec.uid, time, &spec.schema, child)?;
         unary(ops::Deduplicate::try_new(spec), child)
+    }
+
+    /// The input of a stateful operator without the rows that are late for it, if the query wants to see those. `time`
+    /// is what the operator judges its input by, if it does.
+    fn late_rows(
+        &self,
+        uid: &OperatorUid,
+        time: Option<PhysicalExprRef>,
+        schema: &SchemaRef,
+        child: Node,
+    ) -> Result<Node, PlanError> {
+        let Some((policy, time)) = self.input.settings.beyond.late_rows.zip(time) else { return Ok(child) };
+        unary(ops::TakeLate::try_new(uid.clone(), policy, time, Arc::clone(schema)), child)
     }
 
     fn union(&mut self, union: &Union, plan: &LogicalPlan, scope: &str) -> Result<Node, PlanError> {
@@ -223,6 +241,10 @@ fn is_stream(plan: &LogicalPlan) -> bool {
         }
         _ => false,
     }
+}
+
+fn physical_column(schema: &SchemaRef, index: usize) -> PhysicalExprRef {
+    Arc::new(Column::new(schema.field(index).name(), index))
 }
 
 fn unary<O: Operator + 'static>(operator: Result<O, OperatorError>, child: Node) -> Result<Node, PlanError> {

@@ -1,6 +1,6 @@
 //! Joins of two streams.
 
-use super::{Lowering, arrow_schema, from_operator, not_lowered};
+use super::{Lowering, arrow_schema, from_operator, not_lowered, physical_column};
 use crate::PlanError;
 use crate::stream_join::{EventTimes, JoinCondition, event_time_of};
 use datafusion::common::JoinType;
@@ -44,6 +44,9 @@ impl Lowering<'_> {
             output: Arc::new(join.schema.as_arrow().clone()),
             partitions: self.input.settings.partitions,
         };
+        let time = |side: &JoinSide| side.event_time.map(|time| physical_column(&side.schema, time.index));
+        let left = self.late_rows(&spec.uid, time(&spec.left), &spec.left.schema, left)?;
+        let right = self.late_rows(&spec.uid, time(&spec.right), &spec.right.schema, right)?;
         let operator = ops::Join::try_new(spec).map_err(from_operator)?;
         Ok(Node::Operator { operator: Box::new(operator), inputs: vec![left, right] })
     }
