@@ -3,7 +3,7 @@
 use crate::{BatchContext, OperatorError, Partitions, StateFamily};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use millstream_common::{OperatorUid, Watermark};
+use millstream_common::{OperatorUid, OutputMode, Watermark};
 use millstream_state::{StateError, StateManifest, StateStore};
 
 /// One step of a query.
@@ -129,6 +129,13 @@ pub trait Stateful {
 
     /// What the operator counted in the batch: all but the totals, which the stores know.
     fn counters(&self) -> &OperatorMetrics;
+
+    /// Whether rows of state that the watermark has passed are dropped in that output mode. A query that goes on in a
+    /// mode that needs them is refused.
+    fn forgets_in(&self, mode: OutputMode) -> bool {
+        let _ = mode;
+        false
+    }
 
     /// How many keys the stores have for what a person would call one row of state.
     fn keys_per_row(&self) -> u64 {

@@ -1,5 +1,6 @@
 //! What can go wrong with a query as a whole.
 
+use crate::query::QueryChange;
 use crate::settings::SettingError;
 use millstream_checkpoint::CheckpointError;
 use millstream_common::{BatchId, DurableError, Fault, Hint};
@@ -61,6 +62,12 @@ pub enum RuntimeError {
         /// The way out.
         hint: String,
     },
+    /// The query differs from the one that made its checkpoint in what may not change.
+    #[error("the query does not fit its checkpoint: {}", crate::query::describe_changes(.changes))]
+    Changed {
+        /// What differs.
+        changes: Vec<QueryChange>,
+    },
     /// Something is missing or contradicts itself in what the user asked for.
     #[error("{reason}")]
     Invalid {
@@ -95,7 +102,7 @@ impl Hint for RuntimeError {
             Self::Plugin(error) => error.fault(),
             Self::State(error) => error.fault(),
             Self::Batch { source, .. } => source.fault(),
-            Self::Setting(_) | Self::ForeignQuery { .. } | Self::Invalid { .. } => Fault::Query,
+            Self::Setting(_) | Self::ForeignQuery { .. } | Self::Changed { .. } | Self::Invalid { .. } => Fault::Query,
             Self::Keep { .. } | Self::Control { .. } => Fault::Outside,
             Self::Thread { .. } => Fault::Bug,
         }
@@ -111,6 +118,7 @@ impl Hint for RuntimeError {
             Self::State(error) => error.hint(),
             Self::Batch { source, .. } => source.hint(),
             Self::ForeignQuery { hint, .. } => Some(hint.clone()),
+            Self::Changed { changes } => Some(crate::query::advice(changes)),
             Self::Invalid { hint, .. } | Self::Control { hint, .. } => hint.clone(),
             Self::Setting(_) | Self::Keep { .. } | Self::Thread { .. } => None,
         }

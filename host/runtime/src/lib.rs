@@ -25,14 +25,16 @@ mod error;
 pub mod inspect;
 pub mod query;
 pub mod query_file;
+pub mod repartition;
 mod session;
 mod settings;
 mod spec;
 
 pub use error::RuntimeError;
 pub use millstream_common::{BatchId, Clock, ManualClock, Options, OutputMode, QueryId, RunId, StopSignal, Trigger};
+pub use millstream_sink::Export;
 pub use query::progress::{Progress, SinkProgress, SourceProgress, StateOperatorProgress};
-pub use query::{QueryRun, StreamingQuery, Swapped};
+pub use query::{ColumnChange, QueryChange, QueryRun, StreamingQuery, Swapped};
 pub use session::{DataFrame, DataStreamReader, DataStreamWriter, Session};
 pub use settings::Settings;
 pub use spec::{PluginSpec, QuerySpec, StreamSpec, TableSpec};

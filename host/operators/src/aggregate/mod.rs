@@ -250,6 +250,10 @@ impl Stateful for Aggregate {
     fn counters(&self) -> &OperatorMetrics {
         &self.metrics
     }
+
+    fn forgets_in(&self, mode: OutputMode) -> bool {
+        mode != OutputMode::Complete && self.plan.keys.has_event_time()
+    }
 }
 
 fn describe(spec: &AggregateSpec) -> String {

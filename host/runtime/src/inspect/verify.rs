@@ -1,10 +1,11 @@
 //! A checkpoint and its state, looked through to the last file.
 
-use super::checkpoint::manifests;
+use super::CheckpointPlace;
+use super::checkpoint::{manifests, open_store};
 use crate::{RuntimeError, Session};
 use millstream_checkpoint::{Checkpoint, CheckpointError};
 use millstream_common::{BatchId, Hint, OperatorUid, describe_chain};
-use millstream_state::{LogStore, StateError, StateManifest, StoreOptions};
+use millstream_state::{StateError, StateManifest};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,8 +42,8 @@ pub struct VerifyReport {
 ///
 /// # Errors
 /// When there is no checkpoint, or its files cannot be listed or read at all.
-pub fn verify(session: &Session, place: &str, options: &[(String, String)]) -> Result<VerifyReport, RuntimeError> {
-    let files = session.open_checkpoint(place, options)?;
+pub fn verify(session: &Session, place: &CheckpointPlace) -> Result<VerifyReport, RuntimeError> {
+    let files = session.open_checkpoint(&place.place, &place.options)?;
     // A place where nothing ever was is not a damaged checkpoint.
     if let Err(error @ CheckpointError::Absent { .. }) = Checkpoint::open(Arc::clone(&files)) {
         return Err(error.into());
@@ -121,12 +122,7 @@ fn broken_versions(
         if whole.iter().any(|later| later.files.starts_with(&manifest.files)) {
             continue;
         }
-        let options = StoreOptions {
-            files: Arc::new(checkpoint.state_files(uid, partition)),
-            writer: "verify".into(),
-            changelogs_before_snapshot: usize::MAX,
-        };
-        match LogStore::open(options, manifest) {
+        match open_store(checkpoint, uid, partition, manifest) {
             Ok(_) => whole.push(manifest),
             Err(error) => broken.push((*batch, error)),
         }
