@@ -44,6 +44,7 @@ use merge::AggregatePlan;
 use millstream_common::{Digest, OutputMode, Watermark};
 use millstream_state::{FamilySpec, Layout};
 use partial::Partial;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// The family of the groups.
@@ -221,14 +222,18 @@ impl Stateful for Aggregate {
 
     fn families(&self) -> Vec<StateFamily> {
         let keys = &self.plan.keys;
+        // The result has the names that the user knows.
+        let named = keys.fields().iter().zip(self.plan.output.fields());
+        let columns: Vec<_> =
+            named.map(|(key, output)| Arc::new(key.as_ref().clone().with_name(output.name()))).collect();
         let time = keys.event_time().and_then(|key| {
-            let name = keys.fields().get(key.index)?.name();
+            let name = columns.get(key.index)?.name();
             Some(match key.kind {
                 EventTimeKind::Window => format!("{name}.end"),
                 EventTimeKind::Timestamp => name.clone(),
             })
         });
-        let row = StatePart::row(keys.fields().to_vec());
+        let row = StatePart::row(columns);
         vec![StateFamily {
             name: FAMILY.to_owned(),
             schema_id: self.state.schema_id().to_owned(),
