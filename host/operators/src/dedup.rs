@@ -142,6 +142,11 @@ impl Deduplicate {
             OperatorMetrics { operator_name, rows_dropped_as_duplicates: Some(0), ..OperatorMetrics::default() };
     }
 
+    /// Entries per key: within the watermark each key is also in the order of expiry.
+    fn entries_per_key(&self) -> u64 {
+        if matches!(self.memory, Memory::Within { .. }) { 2 } else { 1 }
+    }
+
     fn keep_first(&mut self, rows: &RecordBatch, context: &BatchContext) -> Result<BooleanArray, ArrowError> {
         let columns = self.spec.keys.iter().map(|key| unify_floats(rows.column(*key)));
         let columns = columns.collect::<Result<Vec<ArrayRef>, _>>()?;
@@ -196,7 +201,7 @@ impl Deduplicate {
         }
         self.metrics.rows_updated += kept;
         *self.metrics.rows_dropped_as_duplicates.get_or_insert(0) += duplicates;
-        self.state.count_change(kept * self.keys_per_row(), 0);
+        self.state.count_change(kept * self.entries_per_key(), 0);
         Ok(BooleanArray::from(keep))
     }
 
@@ -217,7 +222,7 @@ impl Deduplicate {
             }
         }
         self.metrics.rows_removed = removed;
-        self.state.count_change(0, removed * self.keys_per_row());
+        self.state.count_change(0, removed * self.entries_per_key());
         Ok(())
     }
 }
@@ -324,8 +329,7 @@ impl Stateful for Deduplicate {
         &self.metrics
     }
 
-    /// Within the watermark each key is also in the order of expiry.
-    fn keys_per_row(&self) -> u64 {
-        if matches!(self.memory, Memory::Within { .. }) { 2 } else { 1 }
+    fn rows_total(&self) -> u64 {
+        self.state.totals().keys / self.entries_per_key()
     }
 }

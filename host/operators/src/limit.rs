@@ -199,7 +199,7 @@ impl Stateful for GlobalLimit {
             name: FAMILY.to_owned(),
             schema_id: self.state.schema_id().to_owned(),
             key: vec![StatePart::Text("what".to_owned())],
-            value: vec![StatePart::LittleEndian("passed".to_owned())],
+            value: vec![StatePart::U64LittleEndian("passed".to_owned())],
         }]
     }
 

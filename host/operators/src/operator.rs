@@ -137,9 +137,10 @@ pub trait Stateful {
         false
     }
 
-    /// How many keys the stores have for what a person would call one row of state.
-    fn keys_per_row(&self) -> u64 {
-        1
+    /// The rows of state as a person would count them, after the batch that was last prepared: the keys of all families,
+    /// unless some of them only help to find others.
+    fn rows_total(&self) -> u64 {
+        self.state().totals().keys
     }
 
     /// The operator's stable name.
@@ -195,7 +196,7 @@ pub trait Stateful {
     fn metrics(&self) -> OperatorMetrics {
         let totals = self.state().totals();
         OperatorMetrics {
-            rows_total: totals.keys / self.keys_per_row().max(1),
+            rows_total: self.rows_total(),
             memory_bytes: totals.memory_bytes,
             commit_ms: totals.commit_ms,
             ..self.counters().clone()

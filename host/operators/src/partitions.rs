@@ -93,6 +93,10 @@ impl Partitions {
         self.keys.saturating_add_signed(self.change)
     }
 
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.open.iter().map(|partition| partition.store.metrics().memory_bytes).sum()
+    }
+
     /// What the stores weighed when the batch was prepared.
     pub(crate) fn totals(&self) -> Totals {
         self.totals
@@ -101,9 +105,8 @@ impl Partitions {
     pub(crate) fn prepare(&mut self) -> Result<Vec<StateManifest>, StateError> {
         let started = Instant::now();
         let manifests = self.open.iter_mut().map(|partition| partition.store.prepare()).collect::<Result<_, _>>()?;
-        let memory_bytes = self.open.iter().map(|partition| partition.store.metrics().memory_bytes).sum();
         let commit_ms = started.elapsed().as_millis() as u64;
-        self.totals = Totals { keys: self.keys(), memory_bytes, commit_ms };
+        self.totals = Totals { keys: self.keys(), memory_bytes: self.memory_bytes(), commit_ms };
         Ok(manifests)
     }
 

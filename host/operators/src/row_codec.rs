@@ -50,11 +50,6 @@ impl RowCodec {
         Ok(Self { types, converter })
     }
 
-    /// How many columns a row has.
-    pub(crate) fn len(&self) -> usize {
-        self.types.len()
-    }
-
     /// The columns with exactly the types of the codec: nested fields may have other names or nullability.
     pub(crate) fn conform(&self, columns: Vec<ArrayRef>) -> Result<Vec<ArrayRef>, ArrowError> {
         if columns.len() != self.types.len() {

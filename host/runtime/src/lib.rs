@@ -23,6 +23,7 @@
 pub mod control;
 mod error;
 pub mod inspect;
+mod offline_store;
 pub mod query;
 pub mod query_file;
 pub mod repartition;

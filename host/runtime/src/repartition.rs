@@ -18,16 +18,15 @@
 use crate::inspect::{CheckpointPlace, manifests};
 use crate::query::families_of;
 use crate::settings::PARTITIONS;
-use crate::{RuntimeError, Session, Settings};
+use crate::{RuntimeError, Session, Settings, offline_store};
 use millstream_checkpoint::{
     Checkpoint, CommitEntry, LeaseHolder, OffsetEntry, OffsetRange, RepartitionPin, ResumePoint, StatePin,
 };
 use millstream_common::{OperatorUid, RunId};
 use millstream_operators::{FamilyReader, StateFamily};
-use millstream_state::{ByteRows, FamilySpec, LogStore, StateManifest, StateStore, StoreOptions};
+use millstream_state::{ByteRows, FamilySpec, LogStore, StateManifest, StateStore};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Keys that are moved at a time.
 const KEYS_AT_A_TIME: usize = 16_384;
@@ -264,12 +263,8 @@ struct Move<'a> {
 
 impl Move<'_> {
     fn store(&self, partition: u32, manifest: &StateManifest) -> Result<LogStore, RuntimeError> {
-        let options = StoreOptions {
-            files: Arc::new(self.checkpoint.state_files(self.uid, partition)),
-            writer: self.run.0.simple().to_string(),
-            changelogs_before_snapshot: usize::MAX,
-        };
-        Ok(LogStore::open(options, manifest)?)
+        let writer = self.run.0.simple().to_string();
+        Ok(offline_store::open(self.checkpoint, self.uid, partition, manifest, &writer)?)
     }
 
     /// Moves every key; answers the new files and how many keys there are.

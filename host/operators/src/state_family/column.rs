@@ -26,7 +26,6 @@ fn yes() -> bool {
     true
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
 fn is_yes(nullable: &bool) -> bool {
     *nullable
 }

@@ -43,7 +43,7 @@ impl StateFamily {
     /// Whether the keys are spread over partitions: they have columns that decide on it. Otherwise all of them are in
     /// the one partition of a global operator.
     pub fn is_spread(&self) -> bool {
-        self.key.iter().any(|part| matches!(part, StatePart::Row(row) if row.owners > 0))
+        self.key.iter().any(|part| matches!(part, StatePart::Row(row) if !row.owning().is_empty()))
     }
 
     /// Whether keys carry an event time in front.
@@ -60,13 +60,17 @@ pub enum StatePart {
     /// is no time.
     EventTime(String),
     /// Eight bytes: an unsigned number, big-endian.
-    BigEndian(String),
+    U64(String),
     /// Eight bytes: an unsigned number, little-endian.
-    LittleEndian(String),
-    /// One byte: a small number or flags.
-    Byte(String),
+    U64LittleEndian(String),
+    /// Four bytes: an unsigned number, big-endian.
+    U32(String),
+    /// One byte: a small number or a flag.
+    U8(String),
     /// Columns in the row form; no width of its own.
     Row(RowPart),
+    /// Event times one after the other, as many as there are; no width of its own.
+    EventTimes(String),
     /// UTF-8; no width of its own.
     Text(String),
     /// What only the operator reads; no width of its own.
@@ -76,23 +80,22 @@ pub enum StatePart {
 impl StatePart {
     /// Columns in the row form. In a key all of them decide on the partition.
     pub fn row(columns: impl Into<Fields>) -> Self {
-        let columns = columns.into();
-        Self::owned_row(columns.clone(), columns.len())
+        Self::Row(RowPart { form: FORMAT.to_owned(), columns: columns.into(), owners: None })
     }
 
-    /// Columns in the row form, of which the first `owners` decide on the partition: the row of those columns alone is
-    /// what is hashed.
-    pub fn owned_row(columns: impl Into<Fields>, owners: usize) -> Self {
-        let columns = columns.into();
-        Self::Row(RowPart { form: FORMAT.to_owned(), owners: owners.min(columns.len()), columns })
+    /// Columns in the row form, of which those that `owners` numbers decide on the partition: what is hashed is the row of
+    /// those columns alone, in that order.
+    pub fn owned_row(columns: impl Into<Fields>, owners: Vec<usize>) -> Self {
+        Self::Row(RowPart { form: FORMAT.to_owned(), columns: columns.into(), owners: Some(owners) })
     }
 
     /// The bytes that it takes, if that is always as many.
     fn width(&self) -> Option<usize> {
         match self {
-            Self::EventTime(_) | Self::BigEndian(_) | Self::LittleEndian(_) => Some(8),
-            Self::Byte(_) => Some(1),
-            Self::Row(_) | Self::Text(_) | Self::Bytes(_) => None,
+            Self::EventTime(_) | Self::U64(_) | Self::U64LittleEndian(_) => Some(8),
+            Self::U32(_) => Some(4),
+            Self::U8(_) => Some(1),
+            Self::Row(_) | Self::EventTimes(_) | Self::Text(_) | Self::Bytes(_) => None,
         }
     }
 
@@ -101,8 +104,10 @@ impl StatePart {
         let one = |name: &String, kind: &str| vec![(name.clone(), kind.to_owned())];
         match self {
             Self::EventTime(name) => one(name, "event time"),
-            Self::BigEndian(name) | Self::LittleEndian(name) => one(name, "UInt64"),
-            Self::Byte(name) => one(name, "UInt8"),
+            Self::EventTimes(name) => one(name, "event times"),
+            Self::U64(name) | Self::U64LittleEndian(name) => one(name, "UInt64"),
+            Self::U32(name) => one(name, "UInt32"),
+            Self::U8(name) => one(name, "UInt8"),
             Self::Text(name) => one(name, "Utf8"),
             Self::Bytes(name) => one(name, "bytes of its own"),
             Self::Row(row) => {
@@ -118,9 +123,17 @@ impl StatePart {
 pub struct RowPart {
     /// The name of the row form.
     form: String,
-    /// How many of the columns, from the first, decide on the partition.
-    owners: usize,
     /// The columns.
     #[serde(with = "column")]
     columns: Fields,
+    /// Which of the columns decide on the partition, in the order in which they are hashed; all of them when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    owners: Option<Vec<usize>>,
+}
+
+impl RowPart {
+    /// The numbers of the columns that decide on the partition.
+    fn owning(&self) -> Vec<usize> {
+        self.owners.clone().unwrap_or_else(|| (0..self.columns.len()).collect())
+    }
 }

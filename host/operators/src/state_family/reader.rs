@@ -5,7 +5,8 @@ use crate::OperatorError;
 use crate::event_order::{NEVER, ordered};
 use crate::row_codec::{FORMAT, RowCodec, partition_of};
 use arrow::array::{
-    ArrayRef, BinaryArray, StringArray, StructArray, TimestampMicrosecondArray, UInt8Array, UInt64Array,
+    ArrayRef, BinaryArray, ListBuilder, StringArray, StructArray, TimestampMicrosecondArray,
+    TimestampMicrosecondBuilder, UInt8Array, UInt32Array, UInt64Array,
 };
 use arrow::datatypes::{Field, FieldRef};
 use arrow::error::ArrowError;
@@ -75,10 +76,10 @@ struct Part {
     codecs: Option<Codecs>,
 }
 
-/// A row's codec, and that of the columns that decide on the partition when they are not all.
+/// A row's codec, and the columns that decide on the partition, with theirs, when they are not all.
 struct Codecs {
     row: RowCodec,
-    owners: Option<RowCodec>,
+    owners: Option<(Vec<usize>, RowCodec)>,
 }
 
 impl Codecs {
@@ -86,13 +87,20 @@ impl Codecs {
         if row.form != FORMAT {
             return Err(format!("its rows have the form `{}`, and `{FORMAT}` is known", row.form));
         }
-        let codec = |fields: &[FieldRef]| {
-            let types = fields.iter().map(|field| field.data_type().clone()).collect();
-            RowCodec::try_new(types).map_err(|error| error.to_string())
+        let codec = |fields: &mut dyn Iterator<Item = &FieldRef>| {
+            RowCodec::try_new(fields.map(|field| field.data_type().clone()).collect())
+                .map_err(|error| error.to_string())
         };
-        let owners = row.owners.min(row.columns.len());
-        let owners = (owners < row.columns.len()).then(|| codec(&row.columns[..owners])).transpose()?;
-        Ok(Self { row: codec(&row.columns)?, owners })
+        let owners = match &row.owners {
+            None => None,
+            Some(owners) => {
+                if let Some(missing) = owners.iter().find(|owner| **owner >= row.columns.len()) {
+                    return Err(format!("column {missing} decides on its partition and is not there"));
+                }
+                Some((owners.clone(), codec(&mut owners.iter().map(|owner| &row.columns[*owner]))?))
+            }
+        };
+        Ok(Self { row: codec(&mut row.columns.iter())?, owners })
     }
 }
 
@@ -147,12 +155,12 @@ impl Parts {
             return Ok(vec![0; keys.len()]);
         };
         let rows = keys.iter().map(|key| part.cut(key));
-        let Some(owners) = &codecs.owners else {
+        let Some((owners, codec)) = &codecs.owners else {
             return Ok(rows.map(|row| partition_of(row, partitions)).collect());
         };
         let columns = codecs.row.decode(rows)?;
-        let columns = owners.conform(columns.into_iter().take(owners.len()).collect())?;
-        let encoded = owners.encode(&columns)?;
+        let encoded =
+            codec.encode(&codec.conform(owners.iter().map(|owner| Arc::clone(&columns[*owner])).collect())?)?;
         Ok((0..keys.len()).map(|row| partition_of(encoded.row(row), partitions)).collect())
     }
 }
@@ -170,21 +178,36 @@ impl Part {
 
     fn read(&self, rows: &ByteRows) -> Result<Vec<(String, ArrayRef)>, ArrowError> {
         let cuts = || rows.iter().map(|row| self.cut(row));
-        let eight = |bytes: &[u8]| <[u8; 8]>::try_from(bytes).expect("the part is eight bytes wide");
+        // Flipping the sign is its own inverse.
+        let time = |prefix: u64| (prefix != NEVER).then(|| ordered(prefix as i64) as i64);
         let column: (&String, ArrayRef) = match &self.part {
             StatePart::EventTime(name) => {
-                // Flipping the sign is its own inverse.
-                let time = |prefix: u64| (prefix != NEVER).then(|| ordered(prefix as i64) as i64);
-                let times = cuts().map(|bytes| time(u64::from_be_bytes(eight(bytes))));
+                let times = cuts().map(|bytes| time(u64::from_be_bytes(fixed(bytes))));
                 (name, Arc::new(times.collect::<TimestampMicrosecondArray>().with_timezone("UTC")))
             }
-            StatePart::BigEndian(name) => {
-                (name, Arc::new(UInt64Array::from_iter_values(cuts().map(|bytes| u64::from_be_bytes(eight(bytes))))))
+            StatePart::EventTimes(name) => {
+                let mut lists = ListBuilder::new(TimestampMicrosecondBuilder::new().with_timezone("UTC"));
+                for bytes in cuts() {
+                    let (times, rest) = bytes.as_chunks::<8>();
+                    if !rest.is_empty() {
+                        let reason = format!("{} bytes are no list of event times", bytes.len());
+                        return Err(ArrowError::ParseError(reason));
+                    }
+                    times.iter().for_each(|bytes| lists.values().append_option(time(u64::from_be_bytes(*bytes))));
+                    lists.append(true);
+                }
+                (name, Arc::new(lists.finish()))
             }
-            StatePart::LittleEndian(name) => {
-                (name, Arc::new(UInt64Array::from_iter_values(cuts().map(|bytes| u64::from_le_bytes(eight(bytes))))))
+            StatePart::U64(name) => {
+                (name, Arc::new(UInt64Array::from_iter_values(cuts().map(|bytes| u64::from_be_bytes(fixed(bytes))))))
             }
-            StatePart::Byte(name) => (name, Arc::new(UInt8Array::from_iter_values(cuts().map(|bytes| bytes[0])))),
+            StatePart::U64LittleEndian(name) => {
+                (name, Arc::new(UInt64Array::from_iter_values(cuts().map(|bytes| u64::from_le_bytes(fixed(bytes))))))
+            }
+            StatePart::U32(name) => {
+                (name, Arc::new(UInt32Array::from_iter_values(cuts().map(|bytes| u32::from_be_bytes(fixed(bytes))))))
+            }
+            StatePart::U8(name) => (name, Arc::new(UInt8Array::from_iter_values(cuts().map(|bytes| bytes[0])))),
             StatePart::Bytes(name) => (name, Arc::new(BinaryArray::from_iter_values(cuts()))),
             StatePart::Text(name) => {
                 let texts = cuts().map(|bytes| {
@@ -201,4 +224,9 @@ impl Part {
         };
         Ok(vec![(column.0.clone(), column.1)])
     }
+}
+
+/// The bytes of a part that has a width.
+fn fixed<const WIDTH: usize>(bytes: &[u8]) -> [u8; WIDTH] {
+    bytes.try_into().expect("the part was cut to its width")
 }

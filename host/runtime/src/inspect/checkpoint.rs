@@ -3,15 +3,14 @@
 use super::CheckpointPlace;
 use crate::query::families_of;
 use crate::query::progress::iso_ms;
-use crate::{QuerySpec, RuntimeError, Session};
+use crate::{QuerySpec, RuntimeError, Session, offline_store};
 use millstream_checkpoint::{
     Checkpoint, CheckpointError, CommitEntry, LeaseRecord, OffsetEntry, OffsetRange, ResumePoint,
 };
 use millstream_common::{BatchId, OperatorUid};
-use millstream_state::{LogStore, StateError, StateManifest, StateStore, StoreOptions};
+use millstream_state::{StateManifest, StateStore};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// A checkpoint.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -239,22 +238,7 @@ fn keys(checkpoint: &Checkpoint, uid: &str, partition: u32, manifest: &StateMani
         reason: format!("an operator has a wrong name: {error}"),
         hint: "see with `millstream checkpoint verify` what is wrong".into(),
     })?;
-    Ok(open_store(checkpoint, &uid, partition, manifest)?.metrics().keys)
-}
-
-/// Opens a store to look into it.
-pub(super) fn open_store(
-    checkpoint: &Checkpoint,
-    uid: &OperatorUid,
-    partition: u32,
-    manifest: &StateManifest,
-) -> Result<LogStore, StateError> {
-    let options = StoreOptions {
-        files: Arc::new(checkpoint.state_files(uid, partition)),
-        writer: "reader".into(),
-        changelogs_before_snapshot: usize::MAX,
-    };
-    LogStore::open(options, manifest)
+    Ok(offline_store::open(checkpoint, &uid, partition, manifest, "reader")?.metrics().keys)
 }
 
 /// The files of one operator, partition by partition.

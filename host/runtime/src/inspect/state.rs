@@ -8,9 +8,9 @@
 //! Takes no lease and writes nothing, so it works beside a running query: what a batch committed does not change.
 
 use super::CheckpointPlace;
-use super::checkpoint::{manifests, open_store};
+use super::checkpoint::manifests;
 use crate::query::families_of;
-use crate::{RuntimeError, Session};
+use crate::{RuntimeError, Session, offline_store};
 use arrow::array::{Array, ArrayRef, Int32Array, RecordBatch, RecordBatchOptions, StructArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use millstream_checkpoint::{Checkpoint, CommitEntry, StatePin};
@@ -156,7 +156,7 @@ fn after(
         tables.push((table, reader));
     }
     for (partition, manifest) in (0..).zip(&files) {
-        let mut store = open_store(checkpoint, &uid, partition, manifest)?;
+        let mut store = offline_store::open(checkpoint, &uid, partition, manifest, "reader")?;
         for ((table, reader), family) in tables.iter_mut().zip(&families) {
             read(&mut store, &uid, partition, family, (table, reader), request.limit)?;
         }

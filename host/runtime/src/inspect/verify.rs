@@ -1,8 +1,8 @@
 //! A checkpoint and its state, looked through to the last file.
 
 use super::CheckpointPlace;
-use super::checkpoint::{manifests, open_store};
-use crate::{RuntimeError, Session};
+use super::checkpoint::manifests;
+use crate::{RuntimeError, Session, offline_store};
 use millstream_checkpoint::{Checkpoint, CheckpointError};
 use millstream_common::{BatchId, Hint, OperatorUid, describe_chain};
 use millstream_state::{StateError, StateManifest};
@@ -122,7 +122,7 @@ fn broken_versions(
         if whole.iter().any(|later| later.files.starts_with(&manifest.files)) {
             continue;
         }
-        match open_store(checkpoint, uid, partition, manifest) {
+        match offline_store::open(checkpoint, uid, partition, manifest, "verify") {
             Ok(_) => whole.push(manifest),
             Err(error) => broken.push((*batch, error)),
         }

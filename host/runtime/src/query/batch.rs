@@ -13,7 +13,7 @@
 use super::progress::{PluginProgress, Progress, SinkProgress, SourceProgress, StateOperatorProgress, iso_ms, rate};
 use super::recovery::RetainedFiles;
 use super::run::QueryRun;
-use crate::RuntimeError;
+use crate::{RuntimeError, offline_store};
 use arrow::array::RecordBatch;
 use bytes::Bytes;
 use millstream_checkpoint::{Checkpoint, CommitEntry, OffsetEntry};
@@ -21,10 +21,9 @@ use millstream_common::{BatchId, Digest, OperatorUid, Watermark, Watermarks};
 use millstream_operators::{BatchContext, EventTimeSeen};
 use millstream_sink::{SinkBatch, SinkReport};
 use millstream_source::Offset;
-use millstream_state::{LogStore, StateManifest, StateStore, StoreOptions};
+use millstream_state::{StateManifest, StateStore};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::sync::Arc;
 
 /// A batch about to run.
 pub(super) struct Definition {
@@ -261,12 +260,8 @@ fn retain_former(
             continue;
         }
         let named: Vec<_> = retained.iter().filter_map(|(_, manifests)| of_partition(manifests, partition)).collect();
-        let options = StoreOptions {
-            files: Arc::new(checkpoint.state_files(uid, partition)),
-            writer: "retention".into(),
-            changelogs_before_snapshot: usize::MAX,
-        };
-        LogStore::open(options, &StateManifest { version, files: Vec::new() })?.retain(&named)?;
+        let empty = StateManifest { version, files: Vec::new() };
+        offline_store::open(checkpoint, uid, partition, &empty, "retention")?.retain(&named)?;
     }
     Ok(())
 }
