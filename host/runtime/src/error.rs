@@ -68,6 +68,16 @@ pub enum RuntimeError {
         /// What differs.
         changes: Vec<QueryChange>,
     },
+    /// State is there whose form this program does not know, or whose parts do not fit.
+    #[error("the state of `{uid}` cannot be {action}: {reason}")]
+    UnknownState {
+        /// The operator.
+        uid: String,
+        /// `read`, `moved`.
+        action: &'static str,
+        /// What does not fit.
+        reason: String,
+    },
     /// Something is missing or contradicts itself in what the user asked for.
     #[error("{reason}")]
     Invalid {
@@ -103,6 +113,7 @@ impl Hint for RuntimeError {
             Self::State(error) => error.fault(),
             Self::Batch { source, .. } => source.fault(),
             Self::Setting(_) | Self::ForeignQuery { .. } | Self::Changed { .. } | Self::Invalid { .. } => Fault::Query,
+            Self::UnknownState { .. } => Fault::Corrupt,
             Self::Keep { .. } | Self::Control { .. } => Fault::Outside,
             Self::Thread { .. } => Fault::Bug,
         }
@@ -118,6 +129,9 @@ impl Hint for RuntimeError {
             Self::State(error) => error.hint(),
             Self::Batch { source, .. } => source.hint(),
             Self::ForeignQuery { hint, .. } => Some(hint.clone()),
+            Self::UnknownState { .. } => Some(
+                "see with `millstream checkpoint verify` whether it is whole, or use the release that wrote it".into(),
+            ),
             Self::Changed { changes } => Some(crate::query::advice(changes)),
             Self::Invalid { hint, .. } | Self::Control { hint, .. } => hint.clone(),
             Self::Setting(_) | Self::Keep { .. } | Self::Thread { .. } => None,

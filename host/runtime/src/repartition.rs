@@ -200,10 +200,7 @@ fn complete(uid: &str, pin: &mut StatePin, planned: &Planned<'_>) -> Result<(), 
 }
 
 fn unknown(uid: &str, reason: impl std::fmt::Display) -> RuntimeError {
-    RuntimeError::ForeignQuery {
-        reason: format!("the state of `{uid}` cannot be moved: {reason}"),
-        hint: "use the release that wrote the checkpoint".into(),
-    }
+    RuntimeError::UnknownState { uid: uid.to_owned(), action: "moved", reason: reason.to_string() }
 }
 
 fn families(uid: &str, pin: &StatePin) -> Result<Vec<StateFamily>, RuntimeError> {

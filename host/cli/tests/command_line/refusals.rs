@@ -128,7 +128,7 @@ fn a_query_that_no_longer_fits_its_checkpoint_is_refused_with_all_that_differs()
                 "error: the query does not fit its checkpoint: ",
                 "source `numbers` has the connector `rate`, its offsets are of `rate-micro-batch`; ",
                 "the state of `query-aggregate` has changed: value column `max(numbers.value)[value]` Int64 is new",
-                "hint: give back the old keys and functions, or start a new checkpoint",
+                "hint: take the changes back, or start a new checkpoint",
             ],
         );
     }

@@ -76,6 +76,19 @@ fn every_type_survives_as_json() {
 }
 
 #[test]
+fn a_type_without_a_row_form_is_refused_and_every_other_is_read() {
+    for field in all_types().iter() {
+        let row = StatePart::row(vec![Arc::clone(field)]);
+        let reader = FamilyReader::try_new(&family(vec![row], Vec::new()));
+        let has_form = RowCodec::try_new(vec![field.data_type().clone()]).is_ok();
+        assert_eq!(reader.is_ok(), has_form, "{field}");
+        if let Ok(reader) = reader {
+            assert_eq!(reader.read(&ByteRows::new(), &ByteRows::new()).unwrap().0.len(), 0);
+        }
+    }
+}
+
+#[test]
 fn the_json_of_a_family_never_changes() {
     let window: Fields = vec![nullable("end", DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())))].into();
     let columns = vec![Field::new("w", DataType::Struct(window), false), nullable("word", DataType::Utf8)];

@@ -138,6 +138,7 @@ fn after(
     let files = manifests(commit.batch, uid.as_str(), &commit.state[uid.as_str()])?;
     let mut families = families(checkpoint, commit.batch, &uid, planned)?;
     let is_only = families.len() == 1;
+    let told: Vec<String> = families.iter().map(|family| family.name.clone()).collect();
     if let Some(wanted) = &request.family {
         let known = families.iter().map(|family| family.name.as_str()).collect::<Vec<_>>().join(", ");
         families.retain(|family| family.name == *wanted);
@@ -157,6 +158,10 @@ fn after(
     }
     for (partition, manifest) in (0..).zip(&files) {
         let mut store = offline_store::open(checkpoint, &uid, partition, manifest, "reader")?;
+        if let Some(untold) = store.families().into_iter().find(|spec| !told.contains(&spec.name)) {
+            let reason = format!("its files have a family `{}` that the checkpoint does not tell of", untold.name);
+            return Err(unknown(&uid, reason));
+        }
         for ((table, reader), family) in tables.iter_mut().zip(&families) {
             read(&mut store, &uid, partition, family, (table, reader), request.limit)?;
         }
@@ -211,10 +216,7 @@ fn families(
             return Err(invalid(reason, "name the query file in place of the checkpoint"));
         }
     };
-    families_of(&pin).map_err(|reason| RuntimeError::ForeignQuery {
-        reason: format!("the state of `{uid}` cannot be read: {reason}"),
-        hint: "use the release that wrote the checkpoint".into(),
-    })
+    families_of(&pin).map_err(|reason| unknown(uid, reason))
 }
 
 /// Appends the rows of one partition.
@@ -247,12 +249,7 @@ fn read(
     let columns = columns(read, partition, entries.len()).into_iter().map(|(_, column)| column).collect();
     let options = RecordBatchOptions::new().with_row_count(Some(entries.len()));
     let rows = RecordBatch::try_new_with_options(Arc::clone(&table.schema), columns, &options);
-    table.rows.push(rows.map_err(|error| {
-        invalid(
-            format!("the state of `{uid}` cannot be shown: {error}"),
-            "see with `millstream checkpoint verify` whether it is whole",
-        )
-    })?);
+    table.rows.push(rows.map_err(|error| unknown(uid, error.to_string()))?);
     Ok(())
 }
 
@@ -274,8 +271,9 @@ fn invalid(reason: String, hint: &str) -> RuntimeError {
 }
 
 fn unreadable(uid: &OperatorUid, error: millstream_operators::OperatorError) -> RuntimeError {
-    RuntimeError::ForeignQuery {
-        reason: format!("the state of `{uid}` cannot be read: {}", millstream_common::describe_chain(&error)),
-        hint: "use the release that wrote the checkpoint".into(),
-    }
+    unknown(uid, millstream_common::describe_chain(&error))
+}
+
+fn unknown(uid: &OperatorUid, reason: String) -> RuntimeError {
+    RuntimeError::UnknownState { uid: uid.to_string(), action: "read", reason }
 }

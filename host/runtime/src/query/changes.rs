@@ -172,20 +172,26 @@ pub(crate) fn advice(changes: &[QueryChange]) -> String {
             renames.join(" and ")
         );
     }
-    let has = |wanted: fn(&QueryChange) -> bool| changes.iter().any(wanted);
-    if has(|change| matches!(change, QueryChange::SourcePlace { .. })) {
-        return "name the old place again, or start a new checkpoint; with the option `fileNameOnly` a folder of files can move"
-            .into();
+    let Some((first, rest)) = changes.split_first() else { return String::new() };
+    let is_operators =
+        |change: &QueryChange| matches!(change, QueryChange::OperatorGone { .. } | QueryChange::OperatorNew { .. });
+    let is_alike = |change: &QueryChange| {
+        std::mem::discriminant(change) == std::mem::discriminant(first) || is_operators(change) && is_operators(first)
+    };
+    match first {
+        _ if !rest.iter().all(is_alike) => "take the changes back, or start a new checkpoint".into(),
+        QueryChange::SourcePlace { .. } => {
+            "name the old place again, or start a new checkpoint; with the option `fileNameOnly` a folder of files can move"
+                .into()
+        }
+        QueryChange::OperatorGone { .. } | QueryChange::OperatorNew { .. } => {
+            "give the operator back (its uid comes from the name of its WITH clause; [uid] in the query file renames it), \
+             or start a new checkpoint"
+                .into()
+        }
+        QueryChange::State { .. } => "give back the old keys and functions, or start a new checkpoint".into(),
+        _ => "take the change back, or start a new checkpoint".into(),
     }
-    if has(|change| matches!(change, QueryChange::OperatorGone { .. } | QueryChange::OperatorNew { .. })) {
-        return "give the operator back (its uid comes from the name of its WITH clause; [uid] in the query file renames \
-                it), or start a new checkpoint"
-            .into();
-    }
-    if has(|change| matches!(change, QueryChange::State { .. })) {
-        return "give back the old keys and functions, or start a new checkpoint".into();
-    }
-    "take the change back, or start a new checkpoint".into()
 }
 
 /// Compares the sources; `stored` says nothing about connectors in an old entry.
