@@ -6,6 +6,9 @@ use std::error::Error;
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
+/// The exit code of a command that was interrupted.
+pub(crate) const INTERRUPTED: u8 = 130;
+
 /// The end of a command.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -24,6 +27,11 @@ impl Failure {
     /// A failure of the world.
     pub(crate) fn outside(message: impl Into<String>, hint: Option<&str>) -> Self {
         Self { message: Some(message.into()), hint: hint.map(str::to_owned), code: Fault::Outside.exit_code() }
+    }
+
+    /// Somebody wanted it to end before its time.
+    pub(crate) fn interrupted(message: impl Into<String>) -> Self {
+        Self { message: Some(message.into()), hint: None, code: INTERRUPTED }
     }
 
     /// Everything has been said; only the exit code is left.

@@ -9,6 +9,7 @@ pub struct BatchContext {
     pub batch: BatchId,
     /// The time that `current_timestamp` answers, in milliseconds.
     pub batch_time_ms: i64,
-    /// The late and the eviction watermark; `None` for a query without watermark.
+    /// The late and the eviction watermark: for a pipeline the query's, `None` for a query without watermark; for an
+    /// operator those of its input, `None` when no watermark stands below it.
     pub watermarks: Option<Watermarks>,
 }

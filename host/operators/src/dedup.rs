@@ -147,10 +147,13 @@ impl Deduplicate {
         if matches!(self.memory, Memory::Within { .. }) { 2 } else { 1 }
     }
 
-    fn keep_first(&mut self, rows: &RecordBatch, context: &BatchContext) -> Result<BooleanArray, ArrowError> {
+    fn keep_first(&mut self, rows: &RecordBatch, context: &BatchContext) -> Result<BooleanArray, OperatorError> {
+        let operator = self.describe();
+        let failed = |source| OperatorError::State { operator: operator.clone(), source };
+        let misread = |error: ArrowError| OperatorError::from_expression(&operator, error.into());
         let columns = self.spec.keys.iter().map(|key| unify_floats(rows.column(*key)));
-        let columns = columns.collect::<Result<Vec<ArrayRef>, _>>()?;
-        let encoded = self.codec.encode(&self.codec.conform(columns)?)?;
+        let columns = columns.collect::<Result<Vec<ArrayRef>, _>>().map_err(misread)?;
+        let encoded = self.codec.conform(columns).and_then(|columns| self.codec.encode(&columns)).map_err(misread)?;
         let times = self.spec.event_time.map(|index| rows.column(index).as_primitive::<TimestampMicrosecondType>());
         let late_us = context.watermarks.map(|watermarks| watermarks.late.as_micros());
         let mut candidates: Vec<(ByteRows, Vec<usize>)> = vec![Default::default(); self.state.count() as usize];
@@ -172,7 +175,7 @@ impl Deduplicate {
         let (mut kept, mut duplicates) = (0, 0);
         for (partition, (keys, indices)) in self.state.all().iter_mut().zip(&candidates) {
             let mut new = New::default();
-            let seen = partition.store.get_many(partition.family, keys);
+            let seen = partition.store.get_many(partition.family, keys).map_err(failed)?;
             let mut first = HashSet::new();
             for ((key, known), row) in keys.iter().zip(seen).zip(indices) {
                 if known.is_some() || !first.insert(key) {
@@ -191,12 +194,11 @@ impl Deduplicate {
                     new.expiries.push_parts(&[&expiry, key]);
                 }
             }
-            partition.store.put_many(partition.family, &new.keys, &new.values);
+            partition.store.put_many(partition.family, &new.keys, &new.values).map_err(failed)?;
             if !new.expiries.is_empty() {
-                let family =
-                    partition.store.family(&self.expiry).map_err(|e| ArrowError::ExternalError(Box::new(e)))?;
+                let family = partition.store.family(&self.expiry).map_err(failed)?;
                 let nothing = empty_rows(new.expiries.len());
-                partition.store.put_many(family, &new.expiries, &nothing);
+                partition.store.put_many(family, &new.expiries, &nothing).map_err(failed)?;
             }
         }
         self.metrics.rows_updated += kept;
@@ -211,13 +213,13 @@ impl Deduplicate {
         for partition in self.state.all() {
             match self.memory {
                 Memory::ForEver => {}
-                Memory::UntilItsEventTime => removed += partition.store.delete_through(partition.family, through),
+                Memory::UntilItsEventTime => removed += partition.store.delete_through(partition.family, through)?,
                 Memory::Within { .. } => {
                     let family = partition.store.family(&self.expiry)?;
                     let mut keys = ByteRows::new();
-                    partition.store.scan_through(family, through, &mut |entry, _| keys.push(&entry[8..]));
-                    partition.store.delete_many(partition.family, &keys);
-                    removed += partition.store.delete_through(family, through);
+                    partition.store.scan_through(family, through, &mut |entry, _| keys.push(&entry[8..]))?;
+                    partition.store.delete_many(partition.family, &keys)?;
+                    removed += partition.store.delete_through(family, through)?;
                 }
             }
         }
@@ -259,9 +261,8 @@ impl Operator for Deduplicate {
     ) -> Result<(), OperatorError> {
         let started = Instant::now();
         self.count_this_batch();
-        let kept = self
-            .keep_first(rows, context)
-            .and_then(|keep| filter_record_batch(rows, &keep))
+        let keep = self.keep_first(rows, context)?;
+        let kept = filter_record_batch(rows, &keep)
             .map_err(|error| OperatorError::from_expression(&self.describe(), error.into()))?;
         if kept.num_rows() > 0 {
             out.push(kept);

@@ -110,10 +110,14 @@ impl GlobalLimit {
 
     fn stored(&mut self) -> Result<u64, OperatorError> {
         let operator = self.describe();
-        let Some(partition) = self.state.all().first() else {
+        let Some(partition) = self.state.all().first_mut() else {
             return Err(OperatorError::Misfit { operator, reason: "its state is not open".to_owned() });
         };
-        match partition.store.get_many(partition.family, &Self::key()).first() {
+        let found = match partition.store.get_many(partition.family, &Self::key()) {
+            Ok(found) => found,
+            Err(source) => return Err(OperatorError::State { operator, source }),
+        };
+        match found.first() {
             Some(Some(bytes)) => match <[u8; 8]>::try_from(*bytes) {
                 Ok(bytes) => Ok(u64::from_le_bytes(bytes)),
                 Err(_) => {
@@ -166,8 +170,10 @@ impl Operator for GlobalLimit {
         {
             let mut values = ByteRows::with_capacity(1, 8);
             values.push(&now.to_le_bytes());
+            let operator = self.describe();
             if let Some(partition) = self.state.all().first_mut() {
-                partition.store.put_many(partition.family, &Self::key(), &values);
+                let kept = partition.store.put_many(partition.family, &Self::key(), &values);
+                kept.map_err(|source| OperatorError::State { operator, source })?;
             }
             self.state.count_change(u64::from(before == 0), 0);
             self.metrics.rows_updated = 1;

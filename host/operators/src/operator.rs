@@ -47,6 +47,17 @@ pub trait Operator: Send {
         None
     }
 
+    /// The watermark of the rows that come out: a promise that none of them is older.
+    ///
+    /// `input` is the least one of the operator's inputs, `None` when no watermark stands below it; `global` is the
+    /// query's. What keeps rows back until later must answer less than its input. A pure function: it is asked for
+    /// watermarks of the past and of the future too. Source of the semantics: Spark's `PropagateWatermarkSimulator`
+    /// and `StateStoreWriter.produceOutputWatermark`.
+    fn output_watermark(&self, input: Option<Watermark>, global: Watermark) -> Option<Watermark> {
+        let _ = global;
+        input
+    }
+
     /// What a watermark operator saw in this batch; taking it forgets it.
     fn take_event_time(&mut self) -> Option<EventTimeSeen> {
         None
@@ -97,6 +108,10 @@ pub struct OperatorMetrics {
     pub rows_dropped_as_duplicates: Option<u64>,
     /// Bytes in memory.
     pub memory_bytes: u64,
+    /// Keys whose rows are not in memory, because the memory limit of the state leaves no room for them.
+    pub spilled_keys: u64,
+    /// Bytes of the files that hold those rows.
+    pub spilled_bytes: u64,
     /// Milliseconds spent on updates.
     pub updates_ms: u64,
     /// Milliseconds spent on removals.
@@ -123,8 +138,8 @@ pub trait Stateful {
     /// The schema in words, for messages and `checkpoint show`: `key: word utf8 | value: count int64`.
     fn schema_text(&self) -> String;
 
-    /// Whether a batch without new rows would change the result, now that the watermark moved
-    /// from `old` to `new`.
+    /// Whether a batch without new rows would change the result, now that the watermark of the operator's input
+    /// moved from `old` to `new`.
     fn wants_no_data_batch(&self, old: Watermark, new: Watermark) -> bool;
 
     /// What the operator counted in the batch: all but the totals, which the stores know.
@@ -198,6 +213,8 @@ pub trait Stateful {
         OperatorMetrics {
             rows_total: self.rows_total(),
             memory_bytes: totals.memory_bytes,
+            spilled_keys: totals.spilled_keys,
+            spilled_bytes: totals.spilled_bytes,
             commit_ms: totals.commit_ms,
             ..self.counters().clone()
         }

@@ -25,6 +25,8 @@ pub(crate) struct Partition {
 pub(crate) struct Totals {
     pub(crate) keys: u64,
     pub(crate) memory_bytes: u64,
+    pub(crate) spilled_keys: u64,
+    pub(crate) spilled_bytes: u64,
     pub(crate) commit_ms: u64,
 }
 
@@ -93,10 +95,6 @@ impl Partitions {
         self.keys.saturating_add_signed(self.change)
     }
 
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        self.open.iter().map(|partition| partition.store.metrics().memory_bytes).sum()
-    }
-
     /// What the stores weighed when the batch was prepared.
     pub(crate) fn totals(&self) -> Totals {
         self.totals
@@ -106,7 +104,12 @@ impl Partitions {
         let started = Instant::now();
         let manifests = self.open.iter_mut().map(|partition| partition.store.prepare()).collect::<Result<_, _>>()?;
         let commit_ms = started.elapsed().as_millis() as u64;
-        self.totals = Totals { keys: self.keys(), memory_bytes: self.memory_bytes(), commit_ms };
+        self.totals = Totals { keys: self.keys(), commit_ms, ..Totals::default() };
+        for weight in self.open.iter().map(|partition| partition.store.metrics()) {
+            self.totals.memory_bytes += weight.memory_bytes;
+            self.totals.spilled_keys += weight.spilled_keys;
+            self.totals.spilled_bytes += weight.spilled_bytes;
+        }
         Ok(manifests)
     }
 

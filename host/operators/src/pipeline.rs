@@ -2,6 +2,7 @@
 
 use crate::{BatchContext, EventTimeSeen, Operator, OperatorError, Stateful};
 use arrow::array::RecordBatch;
+use millstream_common::{Watermark, Watermarks};
 use std::convert::Infallible;
 
 /// A node of the tree.
@@ -76,6 +77,12 @@ impl Pipeline {
         visit_operators(&mut self.root, &mut |operator| operator.stateful().map_or(Ok(()), &mut visit))
     }
 
+    /// Whether a batch without rows would change the result, now that the query's watermark moved from `old` to
+    /// `new`: each stateful operator is asked about the watermark of its own input.
+    pub fn wants_no_data_batch(&mut self, old: Watermark, new: Watermark) -> bool {
+        wants_no_data_batch(&mut self.root, old, new)
+    }
+
     /// What the watermark operators saw in the batch that just ran.
     pub fn take_event_times(&mut self) -> Vec<EventTimeSeen> {
         let mut seen = Vec::new();
@@ -118,16 +125,41 @@ fn drive(
         }
         Node::Operator { operator, inputs: children } => {
             let mut out = Vec::new();
+            let own = BatchContext { watermarks: input_watermarks(children, context), ..*context };
             for (port, child) in children.iter_mut().enumerate() {
                 drive(child, inputs, context, &mut |rows| {
-                    operator.push(port, &rows, context, &mut out)?;
+                    operator.push(port, &rows, &own, &mut out)?;
                     out.drain(..).try_for_each(&mut *next)
                 })?;
             }
-            operator.barrier(context, &mut out)?;
+            operator.barrier(&own, &mut out)?;
             out.drain(..).try_for_each(next)
         }
     }
+}
+
+/// The watermarks of what comes out of `inputs`; the query's are in `context`.
+fn input_watermarks(inputs: &[Node], context: &BatchContext) -> Option<Watermarks> {
+    let global = context.watermarks?;
+    let late = least_watermark(inputs, global.late)?;
+    let eviction = least_watermark(inputs, global.eviction)?;
+    Some(Watermarks { late, eviction })
+}
+
+/// The least watermark of what comes out of `inputs`; inputs without one hold nothing back.
+fn least_watermark(inputs: &[Node], global: Watermark) -> Option<Watermark> {
+    let of = |node: &Node| match node {
+        Node::Slot(_) => None,
+        Node::Operator { operator, inputs } => operator.output_watermark(least_watermark(inputs, global), global),
+    };
+    inputs.iter().filter_map(of).min()
+}
+
+fn wants_no_data_batch(node: &mut Node, old: Watermark, new: Watermark) -> bool {
+    let Node::Operator { operator, inputs } = node else { return false };
+    let moved = least_watermark(inputs, old).zip(least_watermark(inputs, new));
+    let wants = moved.zip(operator.stateful()).is_some_and(|((old, new), state)| state.wants_no_data_batch(old, new));
+    wants || inputs.iter_mut().any(|input| wants_no_data_batch(input, old, new))
 }
 
 fn visit_operators<E>(node: &mut Node, visit: &mut dyn FnMut(&mut dyn Operator) -> Result<(), E>) -> Result<(), E> {

@@ -50,6 +50,11 @@ impl RowCodec {
         Ok(Self { types, converter })
     }
 
+    /// The types of the columns.
+    pub(crate) fn types(&self) -> &[DataType] {
+        &self.types
+    }
+
     /// The columns with exactly the types of the codec: nested fields may have other names or nullability.
     pub(crate) fn conform(&self, columns: Vec<ArrayRef>) -> Result<Vec<ArrayRef>, ArrowError> {
         if columns.len() != self.types.len() {

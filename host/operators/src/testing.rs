@@ -41,6 +41,7 @@ impl StateFolder {
             files: Arc::new(ScopedFiles::new(files, format!("state/{uid}/{partition}"))),
             writer: format!("run{}", self.opened.fetch_add(1, Ordering::Relaxed)),
             changelogs_before_snapshot: 3,
+            budget: None,
         };
         LogStore::open(options, manifest)
     }
@@ -57,10 +58,12 @@ impl StateFolder {
                 assert!(family.is_spread() || partitions == 1, "{uid} {}", spec.name);
                 let (mut keys, mut values) = (ByteRows::new(), ByteRows::new());
                 let id = store.family(&spec).unwrap();
-                store.scan(id, &mut |key, value| {
-                    keys.push(key);
-                    values.push(value);
-                });
+                store
+                    .scan(id, &mut |key, value| {
+                        keys.push(key);
+                        values.push(value);
+                    })
+                    .unwrap();
                 let reader = FamilyReader::try_new(family).unwrap();
                 reader.read(&keys, &values).unwrap();
                 let owners = reader.partitions(&keys, partitions).unwrap();
@@ -242,11 +245,16 @@ impl Story {
 
     /// A batch with rows of one source.
     pub(crate) fn batch(&mut self, rows: &[RecordBatch]) -> Step {
+        self.batch_of(&mut [rows.to_vec()])
+    }
+
+    /// A batch with rows of several sources.
+    pub(crate) fn batch_of(&mut self, inputs: &mut [Vec<RecordBatch>]) -> Step {
         if self.restarts {
             self.restart();
         }
         let context = self.context();
-        let rows = self.pipeline.run(&mut [rows.to_vec()], &context).unwrap();
+        let rows = self.pipeline.run(inputs, &context).unwrap();
         let (mut manifests, mut metrics) = (Vec::new(), Vec::new());
         let files = self.files.clone();
         let done: Result<(), StateError> = self.pipeline.for_each_stateful(|state| {
@@ -281,12 +289,6 @@ impl Story {
     /// The no-data batch, if a stateful operator wants one.
     pub(crate) fn settle(&mut self) -> Option<Step> {
         let (old, new) = (self.last_eviction, self.tracker.global());
-        let mut wanted = false;
-        let asked: Result<(), StateError> = self.pipeline.for_each_stateful(|state| {
-            wanted |= state.wants_no_data_batch(old, new);
-            Ok(())
-        });
-        asked.unwrap();
-        wanted.then(|| self.batch(&[]))
+        self.pipeline.wants_no_data_batch(old, new).then(|| self.batch_of(&mut [Vec::new(), Vec::new()]))
     }
 }

@@ -19,6 +19,7 @@ use crate::{BatchContext, EventTimeSeen, Operator, OperatorError};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::{max, min};
 use arrow::datatypes::{DataType, SchemaRef, TimeUnit, TimestampMicrosecondType};
+use millstream_common::Watermark;
 
 /// Watches the event time of the rows that pass.
 #[derive(Debug)]
@@ -100,6 +101,10 @@ impl Operator for WatchEventTime {
     fn abort(&mut self) {
         self.rows = 0;
         self.range_us = None;
+    }
+
+    fn output_watermark(&self, _input: Option<Watermark>, global: Watermark) -> Option<Watermark> {
+        Some(global)
     }
 
     fn take_event_time(&mut self) -> Option<EventTimeSeen> {

@@ -1,7 +1,9 @@
-//! Which columns carry event time: a mark in the metadata of a field.
+//! Which columns carry event time, and which are sessions: marks in the metadata of a field.
 //!
-//! The mark is set by the watermark node, kept by everything that passes a column through, and handed on by
-//! `window(...)` and `window_time(...)`. Source of the semantics: Spark's `EventTimeWatermark.delayKey`.
+//! The mark of event time is set by the watermark node, kept by everything that passes a column through, and handed on by
+//! `window(...)`, `session_window(...)` and `window_time(...)`. The mark of a session is set by `session_window(...)` and
+//! kept like it; an aggregation by a column that has it merges sessions. Source of the semantics: Spark's
+//! `EventTimeWatermark.delayKey` and `SessionWindow.marker`.
 
 use arrow::datatypes::{Field, FieldRef};
 use datafusion::common::metadata::FieldMetadata;
@@ -9,6 +11,9 @@ use std::collections::BTreeMap;
 
 /// The key of the mark; the value is the delay in microseconds.
 const KEY: &str = "millstream.event_time_delay_us";
+
+/// The key of the mark of sessions.
+const SESSION: &str = "millstream.session";
 
 /// The field with the mark.
 pub(crate) fn mark(field: &Field, delay_us: i64) -> Field {
@@ -37,4 +42,23 @@ pub(crate) fn hand_on(from: &Field, to: Field) -> Field {
         }
         None => to,
     }
+}
+
+/// Whether a field is a session that grows with its rows.
+pub(crate) fn is_session(field: &Field) -> bool {
+    field.metadata().contains_key(SESSION)
+}
+
+/// The field with the mark of a session.
+pub(crate) fn mark_session(field: Field) -> Field {
+    let mut metadata = field.metadata().clone();
+    metadata.insert(SESSION.to_owned(), String::new());
+    field.with_metadata(metadata)
+}
+
+/// The mark of a session, and that of event time when `from` has it, as alias metadata.
+pub(crate) fn session_metadata_of(from: &FieldRef) -> FieldMetadata {
+    let mut marks = BTreeMap::from([(SESSION.to_owned(), String::new())]);
+    marks.extend(from.metadata().get(KEY).map(|delay| (KEY.to_owned(), delay.clone())));
+    FieldMetadata::from(marks)
 }

@@ -9,6 +9,7 @@
 //!
 //! It reads no data, opens no checkpoint and knows no connector.
 
+pub mod batch_query;
 pub mod ddl;
 mod dedup;
 mod error;
@@ -19,8 +20,10 @@ mod lower;
 mod plan;
 mod plugins;
 mod session;
+mod session_window;
 mod sql;
 mod static_subquery;
+mod stream_join;
 mod stream_table;
 mod time_window;
 mod uid;

@@ -1,17 +1,22 @@
 //! From a query to its streaming plan: parse → rewrite → plan → check → optimise → lower.
 
+use crate::batch_query::BoundedInputs;
 use crate::input::QueryInput;
 use crate::lower::Lowering;
-use crate::sql::{names::Names, parse::parse_query, rewrite};
-use crate::{PlanError, functions, session, static_subquery, unsupported};
+use crate::sql::{casts, grouping, names::Names, parse::parse_query, rewrite};
+use crate::{PlanError, functions, session, static_subquery, stream_join, unsupported};
 use arrow::datatypes::SchemaRef;
+use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement as DataFusionStatement;
 use datafusion::sql::sqlparser::ast::{Statement, visit_expressions_mut};
 use millstream_operators::Pipeline;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// Where the rows of a stream enter the pipeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,23 +46,47 @@ pub struct StreamingPlan {
 /// # Errors
 /// [`PlanError`] when the SQL is wrong, or when Spark's rules (or ours) do not let it stream in that output mode.
 pub fn plan(input: &QueryInput) -> Result<StreamingPlan, PlanError> {
+    let (context, logical) = analyzed(input, &Purpose::Stream)?;
+    unsupported::check_analyzed(&logical, input)?;
+    let logical = static_subquery::answer(logical, &context.state())?;
+    let optimized = optimize(&context.state(), logical)?;
+    unsupported::check_optimized(&optimized)?;
+    let text = optimized.display_indent().to_string();
+    Lowering::new(&context.state(), input).lower(&optimized, text)
+}
+
+/// What a query is planned for.
+pub(crate) enum Purpose {
+    /// Batch by batch, with state.
+    Stream,
+    /// Once, over all rows of its inputs.
+    Batch(Arc<dyn BoundedInputs>),
+}
+
+/// The front end: parse → rewrite → plan → analyse. The context knows the query's inputs and functions.
+pub(crate) fn analyzed(input: &QueryInput, purpose: &Purpose) -> Result<(SessionContext, LogicalPlan), PlanError> {
     let mut query = parse_query(&input.sql)?;
     names_of(input).apply(&mut query);
+    casts::rewrite(&mut query);
+    grouping::rewrite(&mut query);
     let mut statement = Statement::Query(query);
     spell(&mut statement);
     let Statement::Query(mut query) = statement else {
         return Err(PlanError::Sql { message: "it must be a SELECT".into() });
     };
     let generators = rewrite::rewrite(&mut query, &session::table_function_names(input))?;
-    let context = session::build(input, generators)?;
+    let context = session::build(input, purpose, generators)?;
     let statement = DataFusionStatement::Statement(Box::new(Statement::Query(query)));
     let logical = logical_plan(&context, statement)?;
-    unsupported::check_analyzed(&logical, input)?;
-    let logical = static_subquery::answer(logical, &context.state())?;
-    let optimized = context.state().optimize(&logical).map_err(|error| PlanError::from_datafusion(&error))?;
-    unsupported::check_optimized(&optimized)?;
-    let text = optimized.display_indent().to_string();
-    Lowering::new(&context.state(), input).lower(&optimized, text)
+    Ok((context, logical))
+}
+
+/// Optimises the plan, and once more where the first run shows that rows with NULLs can be taken out before a join.
+fn optimize(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan, PlanError> {
+    let fail = |error| PlanError::from_datafusion(&error);
+    let optimized = state.optimize(&plan).map_err(fail)?;
+    let filtered = stream_join::filter_nulls(optimized).map_err(fail)?;
+    if filtered.transformed { state.optimize(&filtered.data).map_err(fail) } else { Ok(filtered.data) }
 }
 
 /// The names that the query may use, spelled as they were declared.
@@ -68,6 +97,8 @@ fn names_of(input: &QueryInput) -> Names {
         names.add(name);
         names.add_fields(schema.fields());
     }
+    names.add("window");
+    names.add("session_window");
     names
 }
 
@@ -86,8 +117,11 @@ fn spell(statement: &mut Statement) {
 fn logical_plan(context: &SessionContext, statement: DataFusionStatement) -> Result<LogicalPlan, PlanError> {
     // Planning is asynchronous only for catalogs that look tables up elsewhere; ours are in memory.
     let planned = futures::executor::block_on(context.state().statement_to_plan(statement));
+    // `grouping(x)` is found by comparing `x` with the keys as the user wrote both, so before either is rewritten.
+    let resolved =
+        planned.and_then(|plan| ResolveGroupingFunction::new().analyze(plan, context.state().config_options()));
     let plan =
-        planned.and_then(functions::expr::narrow_literals).map_err(|error| PlanError::from_datafusion(&error))?;
+        resolved.and_then(functions::expr::narrow_literals).map_err(|error| PlanError::from_datafusion(&error))?;
     let state = context.state();
     state
         .analyzer()

@@ -1,27 +1,35 @@
 //! DataFusion's session, set up for Spark's SQL over streams.
 
+use crate::batch_query::BoundedTable;
 use crate::dedup::DedupNode;
 use crate::functions;
-use crate::input::QueryInput;
+use crate::input::{DropDuplicates, QueryInput};
+use crate::plan::Purpose;
 use crate::plugins::{self, IsolatePluginFaults};
+use crate::sql::casts;
 use crate::sql::generator::{GeneratorPlanner, ListHelpers};
 use crate::sql::rewrite::Generator;
 use crate::stream_table::StreamTable;
 use crate::watermark::WatermarkNode;
 use crate::{PlanError, time_window};
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
-use datafusion::catalog::MemTable;
+use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::common::Column;
 use datafusion::datasource::{ViewTable, provider_as_source};
 use datafusion::error::Result;
 use datafusion::execution::SessionState;
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::logical_expr::{Extension, LogicalPlan, LogicalPlanBuilder, ScalarUDF};
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan, LogicalPlanBuilder, ScalarUDF};
 use datafusion::optimizer::{Analyzer, Optimizer};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use millstream_wasm::FunctionKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Optimizer rules that are off: `extract_leaf_expressions` and `push_down_leaf_projections` copy a call under each
+/// field that is taken of its result, so a guarded call of a plugin would be made twice per row, and its faults counted
+/// twice.
+const RULES_OFF: [&str; 2] = ["extract_leaf_expressions", "push_down_leaf_projections"];
 
 /// Optimizer rules that would change what a stream means.
 ///
@@ -29,16 +37,8 @@ use std::sync::Arc;
 /// - `push_down_limit` splits one LIMIT into several, each of which would count on its own over the query's life.
 /// - `single_distinct_aggregation_to_group_by` makes two stateful aggregations of one.
 /// - `eliminate_limit`, like the first, for `LIMIT 0`.
-/// - `extract_leaf_expressions` and `push_down_leaf_projections` copy a call under each field that is taken of its
-///   result: a guarded call of a plugin would be made twice per row, and its faults counted twice.
-const RULES_OFF: [&str; 6] = [
-    "propagate_empty_relation",
-    "push_down_limit",
-    "single_distinct_aggregation_to_group_by",
-    "eliminate_limit",
-    "extract_leaf_expressions",
-    "push_down_leaf_projections",
-];
+const STREAM_RULES_OFF: [&str; 4] =
+    ["propagate_empty_relation", "push_down_limit", "single_distinct_aggregation_to_group_by", "eliminate_limit"];
 
 /// The names of the plugins' table functions, in lower case.
 pub(crate) fn table_function_names(input: &QueryInput) -> BTreeSet<String> {
@@ -60,11 +60,15 @@ fn plugin_functions(
 ///
 /// # Errors
 /// When two functions have one name, or a stream's declaration does not fit.
-pub(crate) fn build(input: &QueryInput, generators: Vec<Generator>) -> std::result::Result<SessionContext, PlanError> {
-    let state = build_state(input, generators)?;
+pub(crate) fn build(
+    input: &QueryInput,
+    purpose: &Purpose,
+    generators: Vec<Generator>,
+) -> std::result::Result<SessionContext, PlanError> {
+    let state = build_state(input, purpose, generators)?;
     let context = SessionContext::new_with_state(state);
     for stream in &input.streams {
-        let plan = stream_plan(stream)?;
+        let plan = stream_plan(stream, purpose)?;
         context
             .register_table(quoted(&stream.name), Arc::new(ViewTable::new(plan, None)))
             .map_err(|error| PlanError::from_datafusion(&error))?;
@@ -82,7 +86,11 @@ fn quoted(name: &str) -> datafusion::common::TableReference {
     datafusion::common::TableReference::bare(name.to_owned())
 }
 
-fn build_state(input: &QueryInput, generators: Vec<Generator>) -> std::result::Result<SessionState, PlanError> {
+fn build_state(
+    input: &QueryInput,
+    purpose: &Purpose,
+    generators: Vec<Generator>,
+) -> std::result::Result<SessionState, PlanError> {
     let settings = &input.settings.sql;
     let mut config = SessionConfig::new().with_target_partitions(1).with_information_schema(false);
     let options = config.options_mut();
@@ -104,6 +112,7 @@ fn build_state(input: &QueryInput, generators: Vec<Generator>) -> std::result::R
     let planner = GeneratorPlanner::new(generators, list_helpers(&parts.scalar)?, table_functions);
     let mut scalar = parts.scalar;
     scalar.push(Arc::new(time_window::window_time_function()));
+    scalar.push(Arc::new(casts::typed_function()));
     let mut plugin_names = BTreeSet::new();
     for (slot, function) in plugin_functions(input, FunctionKind::Scalar) {
         if !plugin_names.insert(function.name.to_ascii_lowercase()) {
@@ -111,7 +120,12 @@ fn build_state(input: &QueryInput, generators: Vec<Generator>) -> std::result::R
         }
         scalar.push(Arc::new(plugins::scalar_function(slot, &function)));
     }
-    let kept = Optimizer::new().rules.into_iter().filter(|rule| !RULES_OFF.contains(&rule.name()));
+    let rules_off: &[&str] = match purpose {
+        Purpose::Stream => &STREAM_RULES_OFF,
+        Purpose::Batch(_) => &[],
+    };
+    let off = |name: &str| RULES_OFF.contains(&name) || rules_off.contains(&name);
+    let kept = Optimizer::new().rules.into_iter().filter(|rule| !off(rule.name()));
     let rules = kept.chain(parts.optimizer_rules).collect();
     let mut builder = SessionStateBuilder::new()
         .with_config(config)
@@ -172,11 +186,20 @@ fn list_helpers(scalar: &[Arc<ScalarUDF>]) -> std::result::Result<ListHelpers, P
 }
 
 /// A stream as a plan: its scan, the watermark above it, and above that the end of its duplicates.
-fn stream_plan(stream: &crate::StreamInput) -> std::result::Result<LogicalPlan, PlanError> {
+fn stream_plan(stream: &crate::StreamInput, purpose: &Purpose) -> std::result::Result<LogicalPlan, PlanError> {
     let fail = |reason: String| PlanError::Stream { stream: stream.name.clone(), reason };
-    let table = Arc::new(StreamTable::new(stream.name.clone(), nullable(&stream.schema)));
+    let (name, schema) = (stream.name.clone(), nullable(&stream.schema));
+    let table: Arc<dyn TableProvider> = match purpose {
+        Purpose::Stream => Arc::new(StreamTable::new(name, schema)),
+        Purpose::Batch(inputs) => Arc::new(BoundedTable::new(name, schema, Arc::clone(inputs))),
+    };
     let scan = scan(&stream.name, table).map_err(|error| PlanError::from_datafusion(&error))?;
-    let Some(event_time) = &stream.event_time else { return deduplicated(stream, scan) };
+    let Some(event_time) = &stream.event_time else {
+        return match purpose {
+            Purpose::Stream => deduplicated(stream, scan),
+            Purpose::Batch(_) => without_duplicates(stream, scan),
+        };
+    };
     let field = stream.schema.field_with_name(&event_time.column).map_err(|_| {
         let known = stream.schema.fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>().join(", ");
         fail(format!("the watermark is on the column `{}`, which is not there; it has {known}", event_time.column))
@@ -188,6 +211,9 @@ fn stream_plan(stream: &crate::StreamInput) -> std::result::Result<LogicalPlan, 
     if event_time.delay_us < 0 {
         return Err(fail("the delay of a watermark must not be negative".into()));
     }
+    if let Purpose::Batch(_) = purpose {
+        return without_duplicates(stream, scan);
+    }
     let column = Column::new(Some(stream.name.clone()), event_time.column.clone());
     let node = WatermarkNode::new(stream.name.clone(), column, event_time.delay_us, scan)
         .map_err(|error| PlanError::from_datafusion(&error))?;
@@ -197,19 +223,7 @@ fn stream_plan(stream: &crate::StreamInput) -> std::result::Result<LogicalPlan, 
 /// A stream without its duplicates, if it is to be so.
 fn deduplicated(stream: &crate::StreamInput, input: LogicalPlan) -> std::result::Result<LogicalPlan, PlanError> {
     let Some(duplicates) = &stream.drop_duplicates else { return Ok(input) };
-    let mut keys = Vec::new();
-    for name in &duplicates.columns {
-        if stream.schema.field_with_name(name).is_err() {
-            let known = stream.schema.fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>().join(", ");
-            let reason =
-                format!("duplicates are to be dropped by the column `{name}`, which is not there; it has {known}");
-            return Err(PlanError::Stream { stream: stream.name.clone(), reason });
-        }
-        keys.push(Column::new(Some(stream.name.clone()), name.clone()));
-    }
-    if keys.is_empty() {
-        keys = input.schema().columns();
-    }
+    let keys = duplicate_keys(stream, duplicates, &input)?;
     let within_us = match (&stream.event_time, duplicates.within_watermark) {
         (_, false) => None,
         (Some(event_time), true) => Some(event_time.delay_us),
@@ -226,7 +240,37 @@ fn deduplicated(stream: &crate::StreamInput, input: LogicalPlan) -> std::result:
         .map_err(|error| PlanError::from_datafusion(&error))
 }
 
-fn scan(name: &str, table: Arc<StreamTable>) -> Result<LogicalPlan> {
+/// The same of rows that are all there.
+fn without_duplicates(stream: &crate::StreamInput, input: LogicalPlan) -> std::result::Result<LogicalPlan, PlanError> {
+    let Some(duplicates) = &stream.drop_duplicates else { return Ok(input) };
+    let keys = duplicate_keys(stream, duplicates, &input)?.into_iter().map(Expr::Column).collect();
+    let columns = input.schema().columns().into_iter().map(Expr::Column).collect();
+    LogicalPlanBuilder::from(input)
+        .distinct_on(keys, columns, None)
+        .and_then(LogicalPlanBuilder::build)
+        .map_err(|error| PlanError::from_datafusion(&error))
+}
+
+/// The columns that make a row a duplicate.
+fn duplicate_keys(
+    stream: &crate::StreamInput,
+    duplicates: &DropDuplicates,
+    input: &LogicalPlan,
+) -> std::result::Result<Vec<Column>, PlanError> {
+    let mut keys = Vec::new();
+    for name in &duplicates.columns {
+        if stream.schema.field_with_name(name).is_err() {
+            let known = stream.schema.fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>().join(", ");
+            let reason =
+                format!("duplicates are to be dropped by the column `{name}`, which is not there; it has {known}");
+            return Err(PlanError::Stream { stream: stream.name.clone(), reason });
+        }
+        keys.push(Column::new(Some(stream.name.clone()), name.clone()));
+    }
+    Ok(if keys.is_empty() { input.schema().columns() } else { keys })
+}
+
+fn scan(name: &str, table: Arc<dyn TableProvider>) -> Result<LogicalPlan> {
     LogicalPlanBuilder::scan(quoted(name), provider_as_source(table), None)?.build()
 }
 

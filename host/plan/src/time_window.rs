@@ -11,10 +11,12 @@ use crate::event_time;
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, StructArray, TimestampMicrosecondArray};
 use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, TimeUnit, TimestampMicrosecondType};
-use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::common::{DFSchema, Result, exec_err, plan_err};
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility, cast,
 };
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The type of TIMESTAMP.
@@ -22,8 +24,31 @@ pub(crate) fn timestamp_type() -> DataType {
     DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
 }
 
-fn window_fields() -> Fields {
+pub(crate) fn window_fields() -> Fields {
     Fields::from(vec![Field::new("start", timestamp_type(), true), Field::new("end", timestamp_type(), true)])
+}
+
+/// The first argument of a window as a timestamp: that of a window is its last microsecond.
+pub(crate) fn time_argument(time: Expr, schema: &DFSchema) -> Result<Expr> {
+    match time.get_type(schema)? {
+        DataType::Struct(_) => Ok(window_time_function().call(vec![time])),
+        kind if kind == timestamp_type() => Ok(time),
+        _ => Ok(cast(time, timestamp_type())),
+    }
+}
+
+/// The marks of a window's time: only a column hands them on, or the time of a window that is one. What an expression
+/// makes of event time is none, whatever type it has.
+pub(crate) fn marked_time(time: &Expr, schema: &DFSchema) -> Result<FieldRef> {
+    let (_, field) = time.to_field(schema)?;
+    let is_column = match time {
+        Expr::Column(_) => true,
+        Expr::ScalarFunction(call) => {
+            matches!(call.args.as_slice(), [Expr::Column(_)]) && call.func.name() == "window_time"
+        }
+        _ => false,
+    };
+    Ok(if is_column { field } else { Arc::new(field.as_ref().clone().with_metadata(HashMap::new())) })
 }
 
 /// Size, slide and start offset of windows, in microseconds.

@@ -1,7 +1,7 @@
 //! Stable names for stateful operators.
 //!
 //! The uid is `<scope>-<kind>`: the scope is the name of the nearest enclosing WITH clause or subquery alias, or
-//! `query` for the outermost SELECT; the kind is `aggregate`, `limit`, … So an edit elsewhere in the query moves no
+//! `query` for the outermost SELECT; the kind is `aggregate`, `session`, `limit`, … So an edit elsewhere in the query moves no
 //! state, and two operators of one kind in one scope are refused: nothing would tell their state apart.
 
 use crate::PlanError;

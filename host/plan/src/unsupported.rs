@@ -7,10 +7,13 @@ use crate::PlanError;
 use crate::event_time;
 use crate::input::QueryInput;
 use crate::lower::has_stream;
-use datafusion::common::JoinType;
+use crate::stream_join::{EventTimes, JoinCondition, is_bounded};
+use arrow::datatypes::FieldRef;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::{Aggregate, Distinct, Expr, ExprSchemable, Join, LogicalPlan, Union};
+use datafusion::common::{DFSchema, JoinSide, JoinType, NullEquality};
+use datafusion::logical_expr::{Aggregate, Distinct, Expr, ExprSchemable, Join, LogicalPlan, Projection, Union};
 use millstream_common::OutputMode;
+use std::sync::Arc;
 
 type Verdict = Result<(), PlanError>;
 
@@ -43,7 +46,7 @@ pub(crate) fn check_analyzed(plan: &LogicalPlan, input: &QueryInput) -> Verdict 
             "use output mode append",
         );
     }
-    if aggregations > 1 && input.mode != OutputMode::Append {
+    if input.mode != OutputMode::Append && has_chained_aggregations(plan) {
         return refuse(
             "chained-aggregations",
             format!(
@@ -68,6 +71,15 @@ pub(crate) fn check_optimized(plan: &LogicalPlan) -> Verdict {
             "look for a condition that is always false",
         );
     }
+    let mut first = Ok(());
+    let visited = plan.apply(|node| {
+        if let LogicalPlan::Join(join) = node {
+            first = check_optimized_join(join);
+        }
+        Ok(if first.is_ok() { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    });
+    visited.map_err(|error| PlanError::from_datafusion(&error))?;
+    first?;
     for column in plan.schema().fields() {
         if !crate::session::is_plain(column.data_type()) {
             return refuse(
@@ -83,6 +95,7 @@ pub(crate) fn check_optimized(plan: &LogicalPlan) -> Verdict {
 fn check_node(node: &LogicalPlan, input: &QueryInput, aggregations: &mut usize) -> Verdict {
     check_subqueries(node)?;
     match node {
+        LogicalPlan::Projection(projection) => check_window_time(projection),
         LogicalPlan::Aggregate(aggregate) => {
             *aggregations += 1;
             check_aggregate(aggregate, input.mode)
@@ -92,8 +105,7 @@ fn check_node(node: &LogicalPlan, input: &QueryInput, aggregations: &mut usize) 
         }
         LogicalPlan::Distinct(Distinct::All(below)) => {
             *aggregations += 1;
-            let marked = below.schema().fields().iter().any(|field| event_time::is_marked(field));
-            check_append(input.mode, marked, "DISTINCT")
+            check_keys(&below.schema().fields().iter().map(Arc::clone).collect::<Vec<_>>(), input.mode, "DISTINCT")
         }
         LogicalPlan::Sort(_) if input.mode != OutputMode::Complete => refuse(
             "sort",
@@ -103,6 +115,11 @@ fn check_node(node: &LogicalPlan, input: &QueryInput, aggregations: &mut usize) 
         LogicalPlan::Sort(sort) if !has_aggregation(&sort.input) => {
             refuse("sort", "only the result of an aggregation can be sorted", "aggregate first, or sort in the sink")
         }
+        LogicalPlan::Limit(limit) if limit.skip.is_some() => refuse(
+            "offset",
+            "OFFSET cannot be used on a stream: which rows it would skip changes with every batch",
+            "leave OFFSET out, or number the rows in the sink",
+        ),
         LogicalPlan::Limit(_) if input.mode == OutputMode::Update => refuse(
             "limit-update",
             "LIMIT cannot be used in output mode update: which rows are among the first changes later",
@@ -114,7 +131,10 @@ fn check_node(node: &LogicalPlan, input: &QueryInput, aggregations: &mut usize) 
             "use GROUP BY window(...) for windows of event time",
         ),
         LogicalPlan::Union(union) => check_union(union),
-        LogicalPlan::Join(join) => check_join(join),
+        LogicalPlan::Join(join) => {
+            check_set_operation(join)?;
+            check_join(join, input.mode)
+        }
         LogicalPlan::RecursiveQuery(_) => {
             refuse("recursive", "a recursive query cannot read a stream", "unroll the recursion")
         }
@@ -168,11 +188,55 @@ fn check_aggregate(aggregate: &Aggregate, mode: OutputMode) -> Verdict {
         }
     }
     let schema = aggregate.input.schema();
-    let marked = aggregate
-        .group_expr
-        .iter()
-        .any(|expr| expr.to_field(schema).is_ok_and(|(_, field)| event_time::is_marked(&field)));
-    check_append(mode, marked, "an aggregation")
+    let keys: Vec<FieldRef> = match aggregate.group_expr.as_slice() {
+        [Expr::GroupingSet(sets)] => {
+            let keys = fields_of(sets.distinct_expr().into_iter(), schema);
+            if keys.iter().any(|field| event_time::is_session(field)) {
+                return refuse(
+                    "session-grouping-sets",
+                    "sessions cannot be grouped by ROLLUP, CUBE or GROUPING SETS: each set would merge them differently",
+                    "group by session_window(...) and the other keys, one query per set",
+                );
+            }
+            keys
+        }
+        keys => fields_of(keys.iter(), schema),
+    };
+    check_keys(&keys, mode, "an aggregation")
+}
+
+fn fields_of<'a>(keys: impl Iterator<Item = &'a Expr>, schema: &DFSchema) -> Vec<FieldRef> {
+    keys.filter_map(|key| key.to_field(schema).ok()).map(|(_, field)| field).collect()
+}
+
+/// Checks the grouping keys: one of them must carry event time in output mode append, and a session has rules of its own.
+fn check_keys(keys: &[FieldRef], mode: OutputMode, what: &str) -> Verdict {
+    let sessions: Vec<&FieldRef> = keys.iter().filter(|field| event_time::is_session(field)).collect();
+    let Some(session) = sessions.first() else {
+        return check_append(mode, keys.iter().any(|field| event_time::is_marked(field)), what);
+    };
+    if sessions.len() > 1 {
+        return refuse(
+            "two-windows",
+            format!("one aggregation cannot have the {} sessions of different columns", sessions.len()),
+            "group by one session, and by the others in aggregations of their own",
+        );
+    }
+    if mode == OutputMode::Update {
+        return refuse(
+            "session-update",
+            "sessions cannot be given out in output mode update: one that merges into another cannot be taken back",
+            "use output mode append with a watermark, or output mode complete",
+        );
+    }
+    if keys.len() == 1 {
+        return refuse(
+            "session-without-key",
+            "a session of a stream needs another grouping key: without one all sessions would be one key's",
+            "group by what the sessions belong to as well, for example a user",
+        );
+    }
+    check_append(mode, event_time::is_marked(session), "an aggregation of sessions")
 }
 
 fn check_append(mode: OutputMode, has_event_time: bool, what: &str) -> Verdict {
@@ -199,14 +263,30 @@ fn check_union(union: &Union) -> Verdict {
     )
 }
 
-fn check_join(join: &Join) -> Verdict {
+/// INTERSECT and EXCEPT have become joins at which NULL equals NULL.
+fn check_set_operation(join: &Join) -> Verdict {
+    if join.null_equality != NullEquality::NullEqualsNull {
+        return Ok(());
+    }
+    match join.join_type {
+        JoinType::LeftSemi => refuse(
+            "intersect",
+            "INTERSECT cannot be used on a stream: its rows would wait for their equals for ever",
+            "use LEFT SEMI JOIN with a static table, or join the streams within a range of time",
+        ),
+        JoinType::LeftAnti if has_stream(&join.right) => refuse(
+            "except",
+            "EXCEPT cannot have a stream on the right: a row that takes one away may come with any later batch",
+            "put a static table on the right",
+        ),
+        _ => Ok(()),
+    }
+}
+
+fn check_join(join: &Join, mode: OutputMode) -> Verdict {
     let (left, right) = (has_stream(&join.left), has_stream(&join.right));
     if left && right {
-        return refuse(
-            "stream-stream-join",
-            "two streams cannot be joined",
-            "join the stream with a static table, or aggregate the streams in two queries",
-        );
+        return check_stream_join(join, mode);
     }
     let preserved_static = match join.join_type {
         JoinType::Inner => false,
@@ -227,10 +307,151 @@ fn check_join(join: &Join) -> Verdict {
     Ok(())
 }
 
+fn check_stream_join(join: &Join, mode: OutputMode) -> Verdict {
+    let kind = join.join_type;
+    if !matches!(kind, JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full | JoinType::LeftSemi) {
+        return refuse(
+            "anti-join",
+            format!("a {kind} join of two streams would have to know that no match will ever come"),
+            "use a LEFT JOIN with a time condition, and keep the rows WHERE the right side is NULL",
+        );
+    }
+    let is_inner = kind == JoinType::Inner;
+    if mode == OutputMode::Complete || (mode == OutputMode::Update && !is_inner) {
+        return refuse(
+            "join-mode",
+            format!(
+                "a {kind} join of two streams cannot be used in output mode {mode}: its rows are added, never changed"
+            ),
+            "use output mode append",
+        );
+    }
+    if mode != OutputMode::Append && (has_aggregation(&join.left) || has_aggregation(&join.right)) {
+        return refuse(
+            "chained-aggregations",
+            format!("output mode {mode} cannot have a join above an aggregation: rows of the aggregation change later"),
+            "use output mode append with a watermark, which hands on final rows only",
+        );
+    }
+    if is_inner {
+        return Ok(());
+    }
+    let condition = JoinCondition::of(join);
+    let bounded = |side| is_bounded(join, &condition, side);
+    let is_bounded = match kind {
+        JoinType::Right => bounded(JoinSide::Right),
+        JoinType::Full => bounded(JoinSide::Left) || bounded(JoinSide::Right),
+        _ => bounded(JoinSide::Left),
+    };
+    if is_bounded || EventTimes::of(join, &condition).key.is_some() {
+        return Ok(());
+    }
+    let nullable = match kind {
+        JoinType::Right => "the left stream",
+        JoinType::Full => "one of the streams",
+        _ => "the right stream",
+    };
+    refuse(
+        "join-without-time-bound",
+        format!(
+            "a {kind} join of two streams needs to know when a row can match no more, and nothing in its condition says so"
+        ),
+        format!(
+            "give {nullable} a watermark and bound the distance of the event times in ON: \
+             r.ts BETWEEN l.ts AND l.ts + INTERVAL 10 MINUTES, or join on equal windows"
+        ),
+    )
+}
+
+/// Checks the joins of streams in the optimised plan: conditions from WHERE have reached them, unused columns are gone.
+fn check_optimized_join(join: &Join) -> Verdict {
+    if !has_stream(&join.left) || !has_stream(&join.right) {
+        return Ok(());
+    }
+    if JoinCondition::of(join).keys.is_empty() {
+        return refuse(
+            "join-without-equality",
+            "two streams can be joined by equal values only, and the condition has no equality between them",
+            "add one to the condition, such as l.id = r.id",
+        );
+    }
+    for (side, input) in [("left", &join.left), ("right", &join.right)] {
+        let times: Vec<&str> = input
+            .schema()
+            .fields()
+            .iter()
+            .filter(|field| event_time::is_marked(field))
+            .map(|field| field.name().as_str())
+            .collect();
+        if times.len() > 1 {
+            return refuse(
+                "several-event-times",
+                format!(
+                    "the {side} side of the join has several event times ({}), and one must decide what is late",
+                    times.join(", ")
+                ),
+                "select only one of them below the join",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// `window_time` makes a column of its own below the SELECT that calls it, so in one that aggregates it is no grouping
+/// key, whatever its argument is, unless it is one itself.
+fn check_window_time(projection: &Projection) -> Verdict {
+    let (below, having) = match projection.input.as_ref() {
+        LogicalPlan::Filter(filter) => (filter.input.as_ref(), Some(&filter.predicate)),
+        other => (other, None),
+    };
+    if !matches!(below, LogicalPlan::Aggregate(_)) {
+        return Ok(());
+    }
+    // HAVING stands above the SELECT list, so it may use a window that the list gives out.
+    let is_given = |window: &Expr| projection.expr.iter().any(|given| given.clone().unalias() == *window);
+    let mut ungrouped = None;
+    let in_having = having.into_iter().map(|expr| (expr, true));
+    for (expr, is_having) in projection.expr.iter().map(|expr| (expr, false)).chain(in_having) {
+        let visited = expr.apply(|part| {
+            if let Expr::ScalarFunction(call) = part
+                && call.func.name() == "window_time"
+                && !(is_having && call.args.iter().all(is_given))
+            {
+                ungrouped = Some(part.to_string());
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        visited.map_err(|error| PlanError::from_datafusion(&error))?;
+    }
+    match ungrouped {
+        None => Ok(()),
+        Some(call) => refuse(
+            "window-time-not-grouped",
+            format!("`{call}` is neither a grouping key nor in an aggregate function"),
+            "take window_time in a SELECT around the aggregating one, or group by it as well",
+        ),
+    }
+}
+
+/// Whether an aggregation of a stream stands above another one.
+fn has_chained_aggregations(plan: &LogicalPlan) -> bool {
+    let mut found = false;
+    let visited = plan.apply(|node| {
+        found |= is_aggregation(node) && node.inputs().into_iter().any(has_aggregation);
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    visited.is_ok() && found
+}
+
+fn is_aggregation(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_)) && has_stream(node)
+}
+
+/// Whether a stream is aggregated anywhere below.
 fn has_aggregation(plan: &LogicalPlan) -> bool {
     let mut found = false;
     let visited = plan.apply(|node| {
-        found |= matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_));
+        found |= is_aggregation(node);
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     visited.is_ok() && found

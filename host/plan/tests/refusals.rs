@@ -82,9 +82,81 @@ fn what_may_not_stream_is_refused_by_its_rule() {
         ("sort", Update, "SELECT word, count(*) AS c FROM events GROUP BY word ORDER BY c"),
         ("limit-update", Update, "SELECT word FROM events LIMIT 3"),
         ("offset", Append, "SELECT word FROM events LIMIT 3 OFFSET 1"),
+        ("offset", Complete, "SELECT word, count(*) AS c FROM events GROUP BY word ORDER BY c LIMIT 3 OFFSET 1"),
+        ("sort-by", Append, "SELECT word FROM events SORT BY word"),
+        ("sort-by", Append, "SELECT word FROM (SELECT word FROM events CLUSTER BY word)"),
+        ("sample", Append, "SELECT word FROM events TABLESAMPLE (10 PERCENT)"),
+        ("sample", Append, "SELECT word FROM (SELECT word FROM events) TABLESAMPLE (5 ROWS)"),
+        ("pivot", Update, "SELECT * FROM events PIVOT (count(*) FOR word IN ('ant', 'bee'))"),
+        ("monotonic-id", Append, "SELECT Monotonically_Increasing_Id() AS id, word FROM events"),
+        ("intersect", Update, "SELECT word FROM events INTERSECT SELECT word FROM other"),
+        ("intersect", Append, "SELECT word FROM events INTERSECT SELECT word FROM limits"),
+        ("intersect", Append, "SELECT word FROM limits INTERSECT SELECT word FROM events"),
+        ("except", Update, "SELECT word FROM events EXCEPT SELECT word FROM other"),
+        ("except", Update, "SELECT word FROM limits MINUS SELECT word FROM events"),
+        ("set-operation-all", Update, "SELECT word FROM events EXCEPT ALL SELECT word FROM limits"),
+        (
+            "append-without-watermark",
+            Append,
+            "SELECT count(*) AS c FROM events GROUP BY window(CAST(CAST(ts AS DATE) AS TIMESTAMP), '1 minute')",
+        ),
+        (
+            "append-without-watermark",
+            Append,
+            "SELECT word, count(*) AS c FROM events GROUP BY session_window(CAST(ts AS DATE), '1 minute'), word",
+        ),
+        (
+            "distinct-aggregate",
+            Append,
+            "SELECT collect_list(DISTINCT word) AS l FROM events GROUP BY window(ts, '1 minute')",
+        ),
+        ("over", Append, "SELECT word FROM events QUALIFY row_number() OVER (PARTITION BY word ORDER BY n) = 1"),
         ("over", Append, "SELECT word, row_number() OVER (PARTITION BY word ORDER BY n) AS r FROM events"),
         ("union-static", Append, "SELECT word FROM events UNION ALL SELECT word FROM limits"),
-        ("stream-stream-join", Append, "SELECT e.word FROM events e JOIN other o ON e.word = o.word"),
+        ("anti-join", Append, "SELECT e.word FROM events e LEFT ANTI JOIN other o ON e.word = o.word AND o.ts > e.ts"),
+        ("join-without-equality", Append, "SELECT e.word FROM events e JOIN other o ON e.n < o.n"),
+        ("join-without-equality", Append, "SELECT e.word FROM events e CROSS JOIN other o"),
+        ("join-without-time-bound", Append, "SELECT e.word FROM plain e LEFT JOIN plain o ON e.word = o.word"),
+        ("join-without-time-bound", Append, "SELECT e.word FROM events e LEFT JOIN other o ON e.word = o.word"),
+        (
+            "join-without-time-bound",
+            Append,
+            "SELECT e.word FROM events e LEFT JOIN other o ON e.word = o.word AND o.ts > e.ts",
+        ),
+        (
+            "join-without-time-bound",
+            Append,
+            "SELECT e.word FROM events e LEFT JOIN plain o ON e.word = o.word AND o.ts < e.ts",
+        ),
+        (
+            "join-without-time-bound",
+            Append,
+            "SELECT o.word FROM events e RIGHT JOIN other o ON e.word = o.word AND o.ts < e.ts",
+        ),
+        (
+            "join-without-time-bound",
+            Append,
+            "SELECT o.word FROM plain e RIGHT JOIN other o ON e.word = o.word AND o.ts > e.ts",
+        ),
+        ("join-without-time-bound", Append, "SELECT o.word FROM events e FULL JOIN other o ON e.word = o.word"),
+        ("join-without-time-bound", Append, "SELECT e.word FROM events e LEFT SEMI JOIN other o ON e.word = o.word"),
+        ("join-mode", Update, "SELECT e.word FROM events e LEFT JOIN other o ON e.word = o.word AND o.ts < e.ts"),
+        ("join-mode", Update, "SELECT e.word FROM events e LEFT SEMI JOIN other o ON e.ts = o.ts"),
+        (
+            "join-mode",
+            Complete,
+            "SELECT e.word, count(*) AS c FROM events e JOIN other o ON e.ts = o.ts GROUP BY e.word",
+        ),
+        (
+            "chained-aggregations",
+            Update,
+            "SELECT e.word FROM (SELECT word, count(*) AS c FROM events GROUP BY word) e JOIN other o ON e.word = o.word",
+        ),
+        (
+            "several-event-times",
+            Append,
+            "SELECT e.ts, o.word FROM (SELECT window(ts, '1 minute') AS w, ts, word FROM events) e JOIN (SELECT window(ts, '1 minute') AS w, word FROM other) o ON e.w = o.w",
+        ),
         ("outer-static", Append, "SELECT l.lim FROM limits l LEFT JOIN events e ON e.word = l.word"),
         ("subquery", Append, "SELECT word FROM events WHERE n IN (SELECT n FROM other)"),
         ("subquery", Append, "SELECT word FROM events WHERE n > (SELECT max(n) FROM other)"),
@@ -92,6 +164,73 @@ fn what_may_not_stream_is_refused_by_its_rule() {
             "two-windows",
             Update,
             "SELECT window(ts, '1 minute'), window(ts, '2 minutes'), count(*) AS c FROM events GROUP BY window(ts, '1 minute'), window(ts, '2 minutes')",
+        ),
+        (
+            "session-update",
+            Update,
+            "SELECT word, count(*) AS c FROM events GROUP BY session_window(ts, '1 minute'), word",
+        ),
+        ("session-without-key", Append, "SELECT count(*) AS c FROM events GROUP BY session_window(ts, '1 minute')"),
+        ("session-without-key", Complete, "SELECT DISTINCT session_window(ts, '1 minute') AS w FROM events"),
+        (
+            "append-without-watermark",
+            Append,
+            "SELECT word, count(*) AS c FROM plain GROUP BY session_window(ts, '1 minute'), word",
+        ),
+        (
+            "append-without-watermark",
+            Append,
+            "SELECT ts, count(*) AS c FROM events GROUP BY session_window(timestamp_seconds(n), '1 minute'), ts",
+        ),
+        (
+            "chained-aggregations",
+            Update,
+            "SELECT DISTINCT c FROM (SELECT word, count(*) AS c FROM events GROUP BY word)",
+        ),
+        (
+            "session-grouping-sets",
+            Complete,
+            "SELECT word, count(*) AS c FROM events GROUP BY ROLLUP (session_window(ts, '1 minute'), word)",
+        ),
+        (
+            "two-windows",
+            Append,
+            "SELECT word, count(*) AS c FROM events GROUP BY window(ts, '1 minute'), session_window(ts, '1 minute'), word",
+        ),
+        (
+            "two-windows",
+            Append,
+            "SELECT session_window(ts, '1 minute').start AS a, session_window(ts, '2 minutes').start AS b, word FROM events",
+        ),
+        (
+            "two-windows",
+            Append,
+            "WITH one AS (SELECT session_window(ts, '1 minute') AS a, ts, word FROM events), two AS (SELECT session_window(ts, '2 minutes') AS b, a, word FROM one) SELECT word, count(*) AS c FROM two GROUP BY a, b, word",
+        ),
+        (
+            "chained-aggregations",
+            Complete,
+            "WITH inner_counts AS (SELECT word, count(*) AS c FROM events GROUP BY session_window(ts, '1 minute'), word) SELECT c, count(*) AS k FROM inner_counts GROUP BY c",
+        ),
+        (
+            "window-time-not-grouped",
+            Append,
+            "SELECT window_time(window) AS t, count(*) AS c FROM events GROUP BY window(ts, '1 minute')",
+        ),
+        (
+            "window-time-not-grouped",
+            Append,
+            "SELECT word, date_trunc('HOUR', window_time(session_window)) AS t FROM events GROUP BY session_window(ts, '1 minute'), word",
+        ),
+        (
+            "window-time-not-grouped",
+            Update,
+            "SELECT count(*) AS c FROM events GROUP BY window(ts, '1 minute') HAVING window_time(window) > '2024-01-01'",
+        ),
+        (
+            "window-time-not-grouped",
+            Append,
+            "WITH windows AS (SELECT window(ts, '1 minute') AS w FROM events) SELECT window_time(w) AS t, count(*) AS c FROM windows GROUP BY w",
         ),
         ("two-generators", Append, "SELECT explode(split(word, 'a')) AS a, explode(split(word, 'b')) AS b FROM events"),
         (
@@ -134,12 +273,73 @@ fn what_spark_accepts_is_accepted() {
         (Append, "SELECT word FROM events LIMIT 3"),
         (Append, "SELECT window.start AS s, count(*) AS c FROM events GROUP BY window(ts, '10 minutes', '5 minutes')"),
         (Append, "SELECT ts, count(*) AS c FROM events GROUP BY ts"),
+        (
+            Append,
+            "SELECT word, session_window.start AS s, SESSION_WINDOW.end AS e, count(*) AS c FROM events GROUP BY session_window(ts, '5 minutes'), word HAVING session_window.start > '2024-01-01'",
+        ),
+        (
+            Complete,
+            "SELECT session_window(ts, '5 minutes') AS w, word, count(*) AS c FROM plain GROUP BY w, word ORDER BY session_window(ts, '5 minutes').end LIMIT 3",
+        ),
+        (Append, "SELECT word, count(*) AS c FROM events GROUP BY session_window(ts, INTERVAL 5 MINUTES), word"),
+        (
+            Append,
+            "SELECT word, count(*) AS c FROM events GROUP BY session_window(ts, CASE WHEN n > 1 THEN INTERVAL '1' MINUTE ELSE INTERVAL '2' HOUR END), word",
+        ),
+        (Append, "SELECT word, count(*) AS c FROM events GROUP BY session_window(ts, concat(n, ' minutes')), word"),
+        (Append, "SELECT word, count(*) AS c FROM events GROUP BY session_window(ts, '-1 minutes'), word"),
+        (Append, "SELECT word, count(*) AS c FROM events GROUP BY session_window(ts, CAST(NULL AS STRING)), word"),
+        (Append, "SELECT session_window(ts, '5 minutes') AS w, word FROM events"),
+        (Append, "SELECT DISTINCT session_window(ts, '5 minutes') AS w, word FROM events"),
+        (
+            Append,
+            "WITH raw AS (SELECT ts AS at, word FROM events UNION ALL SELECT ts, word FROM other), ranges AS (SELECT session_window(at, '5 minutes') AS r, word AS k FROM raw) SELECT r.start AS s, k, count(*) AS c FROM ranges GROUP BY r, k",
+        ),
+        (
+            Append,
+            "SELECT session_window.end AS e, word, sum(c) AS c FROM (SELECT window AS w, word, count(*) AS c FROM events GROUP BY window(ts, '1 minute'), word) GROUP BY session_window(w, '5 minutes'), word",
+        ),
+        (
+            Append,
+            "SELECT window_time(window) AS t, min(window_time(window)) AS m FROM (SELECT window(ts, '1 minute') AS window FROM events) GROUP BY window_time(window)",
+        ),
+        (
+            Update,
+            "SELECT window, count(*) AS c FROM events GROUP BY window(ts, '1 minute') HAVING window_time(window) > '2024-01-01'",
+        ),
+        (
+            Append,
+            "SELECT window_time(w) AS t, c FROM (SELECT window AS w, count(*) AS c FROM events GROUP BY window(ts, '1 minute'))",
+        ),
         (Append, "SELECT DISTINCT ts, word FROM events"),
         (Complete, "SELECT word, count(*) AS c FROM plain GROUP BY word ORDER BY c DESC LIMIT 3"),
         (Update, "SELECT word, n, count(*) AS c FROM plain GROUP BY ROLLUP (word, n)"),
+        (Update, "SELECT word, n, grouping(n) AS g, count(*) AS c FROM plain GROUP BY CUBE (word, n)"),
+        (Append, "SELECT word, count(*) AS c FROM events GROUP BY ROLLUP (window(ts, '1 minute'), word)"),
+        (Update, "SELECT word FROM events EXCEPT SELECT word FROM limits"),
+        (Append, "SELECT word FROM events DISTRIBUTE BY word"),
+        (
+            Update,
+            "WITH one AS (SELECT word, count(*) AS c FROM events GROUP BY word), two AS (SELECT word, count(*) AS c FROM other GROUP BY word) SELECT * FROM one UNION ALL SELECT * FROM two",
+        ),
+        (
+            Update,
+            "WITH most AS (SELECT word, max(lim) AS m FROM limits GROUP BY word) SELECT m.m, count(*) AS c FROM events e JOIN most m ON e.word = m.word GROUP BY m.m",
+        ),
         (Append, "SELECT e.word, l.lim FROM events e LEFT JOIN limits l ON e.word = l.word"),
         (Append, "SELECT word FROM events WHERE n > (SELECT max(lim) FROM limits)"),
         (Append, "SELECT word FROM events UNION ALL SELECT word FROM plain"),
+        (Append, "SELECT e.word FROM plain e JOIN plain o ON e.word = o.word"),
+        (Update, "SELECT e.word FROM plain e JOIN plain o ON e.word = o.word"),
+        (Update, "SELECT e.word, count(*) AS c FROM plain e JOIN plain o ON e.word = o.word GROUP BY e.word"),
+        (Append, "SELECT e.word FROM plain e LEFT JOIN other o ON e.word = o.word AND o.ts < e.ts"),
+        (Append, "SELECT o.word FROM events e RIGHT JOIN plain o ON e.word = o.word AND o.ts > e.ts"),
+        (Append, "SELECT o.word FROM events e FULL JOIN other o ON e.word = o.word AND o.ts > e.ts"),
+        (Append, "SELECT e.word FROM events e LEFT JOIN plain o ON e.ts = o.ts"),
+        (
+            Append,
+            "SELECT e.word FROM events e LEFT SEMI JOIN other o ON e.word = o.word AND o.ts <= e.ts + INTERVAL 1 HOUR",
+        ),
     ] {
         if let Err(error) = planned(sql, mode) {
             panic!("{sql} in mode {mode}: {error}");
@@ -160,6 +360,9 @@ fn mistakes_in_the_text_are_told_with_what_is_wrong() {
             "must not be greater than its size",
             "SELECT count(*) AS c FROM events GROUP BY window(ts, '1 minute', '2 minutes')",
         ),
+        ("`5 parsecs` is not a duration", "SELECT n FROM events GROUP BY session_window(ts, '5 parsecs'), n"),
+        ("must be an interval or a string", "SELECT n FROM events GROUP BY session_window(ts, n), n"),
+        ("takes a time and a gap", "SELECT n FROM events GROUP BY session_window(ts), n"),
         ("recursion", &format!("SELECT {}1{} AS x FROM events", "(".repeat(500), ")".repeat(500))),
     ] {
         let Err(error) = planned(sql, Update) else { panic!("accepted: {sql:.80}") };
@@ -197,6 +400,9 @@ fn uids_come_from_names_and_not_from_places() {
     assert_eq!(uids(planned(counts, Update).unwrap()), ["query-aggregate"]);
     let named = format!("WITH hot AS ({counts}) SELECT word, c FROM hot WHERE c > 3");
     assert_eq!(uids(planned(&named, Update).unwrap()), ["hot-aggregate"]);
+    let sessions =
+        "WITH visits AS (SELECT word FROM events GROUP BY session_window(ts, '1 minute'), word) SELECT * FROM visits";
+    assert_eq!(uids(planned(sessions, Append).unwrap()), ["visits-session"]);
     let moved = BTreeMap::from([("hot-aggregate".to_owned(), "query-aggregate".to_owned())]);
     assert_eq!(uids(renamed(&named, Update, moved).unwrap()), ["query-aggregate"]);
     let unknown = BTreeMap::from([("cold-aggregate".to_owned(), "x".to_owned())]);

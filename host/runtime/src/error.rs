@@ -45,6 +45,9 @@ pub enum RuntimeError {
         #[source]
         source: Box<OperatorError>,
     },
+    /// A batch query, after it was planned.
+    #[error(transparent)]
+    BatchQuery(Box<OperatorError>),
     /// A file beside the logs could not be written.
     #[error("cannot keep {what} in the checkpoint")]
     Keep {
@@ -111,7 +114,7 @@ impl Hint for RuntimeError {
             Self::Checkpoint(error) => error.fault(),
             Self::Plugin(error) => error.fault(),
             Self::State(error) => error.fault(),
-            Self::Batch { source, .. } => source.fault(),
+            Self::Batch { source, .. } | Self::BatchQuery(source) => source.fault(),
             Self::Setting(_) | Self::ForeignQuery { .. } | Self::Changed { .. } | Self::Invalid { .. } => Fault::Query,
             Self::UnknownState { .. } => Fault::Corrupt,
             Self::Keep { .. } | Self::Control { .. } => Fault::Outside,
@@ -127,7 +130,7 @@ impl Hint for RuntimeError {
             Self::Checkpoint(error) => error.hint(),
             Self::Plugin(error) => error.hint(),
             Self::State(error) => error.hint(),
-            Self::Batch { source, .. } => source.hint(),
+            Self::Batch { source, .. } | Self::BatchQuery(source) => source.hint(),
             Self::ForeignQuery { hint, .. } => Some(hint.clone()),
             Self::UnknownState { .. } => Some(
                 "see with `millstream checkpoint verify` whether it is whole, or use the release that wrote it".into(),

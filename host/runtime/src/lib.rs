@@ -20,6 +20,7 @@
 //!
 //! It knows no command line and no tenant.
 
+pub mod batch_query;
 pub mod control;
 mod error;
 pub mod inspect;
@@ -38,4 +39,4 @@ pub use query::progress::{Progress, SinkProgress, SourceProgress, StateOperatorP
 pub use query::{ColumnChange, QueryChange, QueryRun, StreamingQuery, Swapped};
 pub use session::{DataFrame, DataStreamReader, DataStreamWriter, Session};
 pub use settings::Settings;
-pub use spec::{PluginSpec, QuerySpec, StreamSpec, TableSpec};
+pub use spec::{PluginSpec, QuerySpec, StateLimits, StreamSpec, TableSpec};

@@ -24,9 +24,10 @@ use millstream_checkpoint::{
 };
 use millstream_common::{OperatorUid, RunId};
 use millstream_operators::{FamilyReader, StateFamily};
-use millstream_state::{ByteRows, FamilySpec, LogStore, StateManifest, StateStore};
+use millstream_state::{ByteRows, FamilySpec, LogStore, MemoryBudget, StateManifest, StateStore};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Keys that are moved at a time.
 const KEYS_AT_A_TIME: usize = 16_384;
@@ -236,7 +237,8 @@ fn spread(
         let operator = OperatorUid::new(uid.as_str()).map_err(|error| unknown(uid, error))?;
         let families = families(uid, pin)?;
         let (new, keys) = if is_spread(uid, &families)? {
-            Move { checkpoint, uid: &operator, families: &families, run }.all(&old, to)?
+            Move { checkpoint, uid: &operator, families: &families, run, budget: offline_store::budget() }
+                .all(&old, to)?
         } else if old.len() != 1 {
             return Err(unknown(uid, format!("it is of a global operator and has {} partitions", old.len())));
         } else {
@@ -256,12 +258,13 @@ struct Move<'a> {
     uid: &'a OperatorUid,
     families: &'a [StateFamily],
     run: RunId,
+    budget: Arc<MemoryBudget>,
 }
 
 impl Move<'_> {
     fn store(&self, partition: u32, manifest: &StateManifest) -> Result<LogStore, RuntimeError> {
         let writer = self.run.0.simple().to_string();
-        Ok(offline_store::open(self.checkpoint, self.uid, partition, manifest, &writer)?)
+        Ok(offline_store::open(self.checkpoint, self.uid, partition, manifest, (&writer, &self.budget))?)
     }
 
     /// Moves every key; answers the new files and how many keys there are.
@@ -309,7 +312,7 @@ impl Move<'_> {
             if hand.keys.len() == KEYS_AT_A_TIME {
                 failure = hand.put_down().err();
             }
-        });
+        })?;
         match failure {
             Some(error) => Err(error),
             None => hand.put_down(),
@@ -338,7 +341,7 @@ impl Hand<'_> {
         }
         for (target, (keys, values)) in self.targets.iter_mut().zip(&shares).filter(|(_, (keys, _))| !keys.is_empty()) {
             let family = target.family(self.spec)?;
-            target.put_many(family, keys, values);
+            target.put_many(family, keys, values)?;
         }
         self.keys.clear();
         self.values.clear();

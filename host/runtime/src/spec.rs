@@ -9,6 +9,7 @@ use millstream_sink::SinkSpec;
 use millstream_source::SourceSpec;
 use millstream_wasm::{FaultPolicy, PluginLimits};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// A plugin of a query.
 #[derive(Debug, Clone)]
@@ -57,6 +58,24 @@ pub struct StreamSpec {
     pub drop_duplicates: Option<DropDuplicates>,
 }
 
+/// How much memory the state of a query may take, and where the rest of it lies: the operator of a machine decides that.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateLimits {
+    /// Bytes for all stateful operators and partitions together; without it memory has no limit. What one batch changes
+    /// is in memory until it is committed, so the limit should hold some batches.
+    pub memory: Option<u64>,
+    /// The folder for what is beyond, on a disk with room for the whole state; by default the system's for temporary
+    /// files. Nothing in it outlives the run.
+    pub spill: Option<PathBuf>,
+}
+
+impl StateLimits {
+    /// The folder for what is beyond the limit.
+    pub fn spill_folder(&self) -> PathBuf {
+        self.spill.clone().unwrap_or_else(std::env::temp_dir)
+    }
+}
+
 /// Everything that a query is.
 #[derive(Debug, Clone)]
 pub struct QuerySpec {
@@ -84,4 +103,6 @@ pub struct QuerySpec {
     pub settings: Settings,
     /// Other uids for stateful operators.
     pub uids: BTreeMap<String, String>,
+    /// What its state may take.
+    pub state: StateLimits,
 }

@@ -91,6 +91,9 @@ type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Model([Rows; 2]);
 
+/// Why a read or a change does not fail in a test.
+const SPILL: &str = "the spill works";
+
 /// The plain family is first, the windowed one second.
 const PLAIN: usize = 0;
 const WINDOWED: usize = 1;
@@ -117,7 +120,8 @@ fn rows(items: &[&[u8]]) -> ByteRows {
     rows
 }
 
-/// Checks a store: `make` opens it at exactly the version of the manifest.
+/// Checks a store: `make` opens it at exactly the version of the manifest. It may give it another memory budget, as the
+/// contract is the same with any.
 ///
 /// # Panics
 /// When the contract is broken, with the seed and what differs.
@@ -142,6 +146,7 @@ impl<M: Fn(StoreOptions, &StateManifest) -> Result<Box<dyn StateStore>, StateErr
             files: Arc::clone(&self.files) as Arc<dyn DurableFiles>,
             writer: format!("run{}", self.runs),
             changelogs_before_snapshot: 4,
+            budget: None,
         };
         (self.make)(options, manifest)
     }
@@ -177,12 +182,13 @@ impl<M: Fn(StoreOptions, &StateManifest) -> Result<Box<dyn StateStore>, StateErr
                 let before = map.len();
                 map.retain(|key, _| prefix(key) > through);
                 let gone = (before - map.len()) as u64;
-                assert_eq!(opened.store.delete_through(id, through), gone, "count of delete_through");
+                assert_eq!(opened.store.delete_through(id, through).expect(SPILL), gone, "count of delete_through");
             }
             0..=2 => {
                 let keys: Vec<Vec<u8>> = (0..self.dice.roll(6)).map(|_| self.key(family)).collect();
                 keys.iter().for_each(|key| drop(map.remove(key)));
-                opened.store.delete_many(id, &rows(&keys.iter().map(Vec::as_slice).collect::<Vec<_>>()));
+                let gone = rows(&keys.iter().map(Vec::as_slice).collect::<Vec<_>>());
+                opened.store.delete_many(id, &gone).expect(SPILL);
             }
             _ => {
                 let (mut keys, mut values) = (ByteRows::new(), ByteRows::new());
@@ -192,32 +198,34 @@ impl<M: Fn(StoreOptions, &StateManifest) -> Result<Box<dyn StateStore>, StateErr
                     values.push(&value);
                     map.insert(key, value);
                 }
-                opened.store.put_many(id, &keys, &values);
+                opened.store.put_many(id, &keys, &values).expect(SPILL);
             }
         }
     }
 
-    fn check(&mut self, opened: &Opened, model: &Model, at: &str) {
+    fn check(&mut self, opened: &mut Opened, model: &Model, at: &str) {
         for family in [PLAIN, WINDOWED] {
             let (id, map) = (opened.families[family], &model.0[family]);
             let mut found = Rows::new();
-            opened.store.scan(id, &mut |key, value| {
+            let scanned = opened.store.scan(id, &mut |key, value| {
                 assert!(found.insert(key.to_vec(), value.to_vec()).is_none(), "{at}: a key is scanned twice");
             });
+            scanned.expect(SPILL);
             assert_eq!(&found, map, "{at}: scan of family {family}");
             let keys: Vec<Vec<u8>> = (0..8).map(|_| self.key(family)).collect();
             let asked = rows(&keys.iter().map(Vec::as_slice).collect::<Vec<_>>());
-            let values = opened.store.get_many(id, &asked);
+            let values = opened.store.get_many(id, &asked).expect(SPILL);
             let wanted: Vec<Option<&[u8]>> = keys.iter().map(|key| map.get(key).map(Vec::as_slice)).collect();
             assert_eq!(values, wanted, "{at}: get_many of family {family}");
         }
         let through = self.dice.roll(6);
         let (mut last, mut found) = (0, Rows::new());
-        opened.store.scan_through(opened.families[WINDOWED], through, &mut |key, value| {
+        let scanned = opened.store.scan_through(opened.families[WINDOWED], through, &mut |key, value| {
             assert!(prefix(key) >= last, "{at}: scan_through goes back from {last}");
             last = prefix(key);
             found.insert(key.to_vec(), value.to_vec());
         });
+        scanned.expect(SPILL);
         let wanted = model.0[WINDOWED].iter().filter(|(key, _)| prefix(key) <= through);
         assert_eq!(found, wanted.map(|(key, value)| (key.clone(), value.clone())).collect(), "{at}: scan_through");
         let keys = model.0.iter().map(BTreeMap::len).sum::<usize>() as u64;
@@ -233,7 +241,7 @@ impl<M: Fn(StoreOptions, &StateManifest) -> Result<Box<dyn StateStore>, StateErr
             let mut model = committed.clone();
             for _ in 0..self.dice.roll(8) {
                 self.change(&mut opened, &mut model);
-                self.check(&opened, &model, &at);
+                self.check(&mut opened, &model, &at);
             }
             let current = history.last().expect("it begins with one").0.clone();
             match self.dice.roll(10) {
@@ -250,7 +258,7 @@ impl<M: Fn(StoreOptions, &StateManifest) -> Result<Box<dyn StateStore>, StateErr
                 end => {
                     let manifest = opened.store.prepare().expect("the folder works");
                     assert_eq!(manifest.version, current.version + 1, "{at}: a batch makes the next version");
-                    self.check(&opened, &model, &at);
+                    self.check(&mut opened, &model, &at);
                     opened.store.commit();
                     assert_eq!(opened.store.version(), manifest.version, "{at}: version after commit");
                     if end == 4 {
@@ -260,7 +268,7 @@ impl<M: Fn(StoreOptions, &StateManifest) -> Result<Box<dyn StateStore>, StateErr
                     history.push((manifest, committed.clone()));
                 }
             }
-            self.check(&opened, &committed, &at);
+            self.check(&mut opened, &committed, &at);
             if self.dice.roll(8) == 0 {
                 let keep = history.len().saturating_sub(5);
                 history.drain(..keep);
@@ -268,8 +276,8 @@ impl<M: Fn(StoreOptions, &StateManifest) -> Result<Box<dyn StateStore>, StateErr
                 opened.store.retain(&manifests).expect("the folder works");
             }
             let (manifest, model) = history[self.dice.roll(history.len() as u64) as usize].clone();
-            let old = self.open(&manifest);
-            self.check(&old, &model, &format!("{at}: old version {}", manifest.version));
+            let mut old = self.open(&manifest);
+            self.check(&mut old, &model, &format!("{at}: old version {}", manifest.version));
         }
     }
 
@@ -279,48 +287,51 @@ impl<M: Fn(StoreOptions, &StateManifest) -> Result<Box<dyn StateStore>, StateErr
         let first = opened.store.prepare().expect("the folder works");
         assert_eq!(first, StateManifest { version: 1, files: Vec::new() });
         opened.store.commit();
-        opened.store.put_many(id, &rows(&[b"k"]), &rows(&[b"v"]));
+        opened.store.put_many(id, &rows(&[b"k"]), &rows(&[b"v"])).expect(SPILL);
         let second = opened.store.prepare().expect("the folder works");
         opened.store.commit();
-        opened.store.delete_many(id, &rows(&[b"not there"]));
-        opened.store.delete_through(opened.families[WINDOWED], 5);
+        opened.store.delete_many(id, &rows(&[b"not there"])).expect(SPILL);
+        opened.store.delete_through(opened.families[WINDOWED], 5).expect(SPILL);
         let third = opened.store.prepare().expect("the folder works");
         opened.store.commit();
         assert_eq!((third.version, &third.files), (3, &second.files));
         assert_eq!(self.files.list("").expect("memory works").len(), 1);
-        let reopened = self.open(&third);
-        assert_eq!(reopened.store.get_many(reopened.families[PLAIN], &rows(&[b"k"])), [Some(&b"v"[..])]);
+        let mut reopened = self.open(&third);
+        let id = reopened.families[PLAIN];
+        assert_eq!(reopened.store.get_many(id, &rows(&[b"k"])).expect(SPILL), [Some(&b"v"[..])]);
     }
 
     fn abort_restores_the_version_in_every_order_of_changes(&mut self) {
         let mut opened = self.open(&StateManifest::default());
         let window = |prefix: u64| prefix.to_be_bytes();
         let id = opened.families[WINDOWED];
-        opened.store.put_many(id, &rows(&[&window(1), &window(2)]), &rows(&[b"one", b"two"]));
+        opened.store.put_many(id, &rows(&[&window(1), &window(2)]), &rows(&[b"one", b"two"])).expect(SPILL);
         opened.store.prepare().expect("the folder works");
         opened.store.commit();
         for order in 0..120_u32 {
             let mut left: Vec<u32> = (0..5).collect();
             let mut rest = order;
             for size in (1..=5).rev() {
-                match left.remove((rest % size) as usize) {
-                    0 => opened.store.put_many(id, &rows(&[&window(1)]), &rows(&[b"new"])),
-                    1 => opened.store.put_many(id, &rows(&[&window(1)]), &rows(&[b"longer"])),
-                    2 => opened.store.delete_many(id, &rows(&[&window(1), &window(2)])),
-                    3 => drop(opened.store.delete_through(id, 1)),
-                    _ => opened.store.put_many(id, &rows(&[&window(2), &window(2)]), &rows(&[b"a", b"b"])),
-                }
+                let store = &mut opened.store;
+                let changed = match left.remove((rest % size) as usize) {
+                    0 => store.put_many(id, &rows(&[&window(1)]), &rows(&[b"new"])),
+                    1 => store.put_many(id, &rows(&[&window(1)]), &rows(&[b"longer"])),
+                    2 => store.delete_many(id, &rows(&[&window(1), &window(2)])),
+                    3 => store.delete_through(id, 1).map(drop),
+                    _ => store.put_many(id, &rows(&[&window(2), &window(2)]), &rows(&[b"a", b"b"])),
+                };
+                changed.expect(SPILL);
                 rest /= size;
             }
             opened.store.abort();
-            let values = opened.store.get_many(id, &rows(&[&window(1), &window(2)]));
+            let values = opened.store.get_many(id, &rows(&[&window(1), &window(2)])).expect(SPILL);
             assert_eq!(values, [Some(&b"one"[..]), Some(&b"two"[..])], "order {order}");
         }
     }
 
     fn foreign_schema_is_refused(&mut self) {
         let mut opened = self.open(&StateManifest::default());
-        opened.store.put_many(opened.families[PLAIN], &rows(&[b"k"]), &rows(&[b"v"]));
+        opened.store.put_many(opened.families[PLAIN], &rows(&[b"k"]), &rows(&[b"v"])).expect(SPILL);
         let manifest = opened.store.prepare().expect("the folder works");
         let other = FamilySpec { schema_id: "another".into(), ..spec("plain", Layout::Hash) };
         let mut store = self.try_open(&manifest).expect("the files are whole");
@@ -330,7 +341,7 @@ impl<M: Fn(StoreOptions, &StateManifest) -> Result<Box<dyn StateStore>, StateErr
 
     fn missing_file_is_an_error(&mut self) {
         let mut opened = self.open(&StateManifest::default());
-        opened.store.put_many(opened.families[PLAIN], &rows(&[b"k"]), &rows(&[b"v"]));
+        opened.store.put_many(opened.families[PLAIN], &rows(&[b"k"]), &rows(&[b"v"])).expect(SPILL);
         let manifest = opened.store.prepare().expect("the folder works");
         opened.store.commit();
         self.files.delete(&manifest.files[0].name).expect("memory works");
@@ -341,15 +352,16 @@ impl<M: Fn(StoreOptions, &StateManifest) -> Result<Box<dyn StateStore>, StateErr
     fn prepare_after_abort_makes_the_version_anew(&mut self) {
         let mut opened = self.open(&StateManifest::default());
         let id = opened.families[PLAIN];
-        opened.store.put_many(id, &rows(&[b"k"]), &rows(&[b"wrong"]));
+        opened.store.put_many(id, &rows(&[b"k"]), &rows(&[b"wrong"])).expect(SPILL);
         let aborted = opened.store.prepare().expect("the folder works");
         opened.store.abort();
-        opened.store.put_many(id, &rows(&[b"k"]), &rows(&[b"right"]));
+        opened.store.put_many(id, &rows(&[b"k"]), &rows(&[b"right"])).expect(SPILL);
         let manifest = opened.store.prepare().expect("the folder works");
         assert_ne!(aborted.files, manifest.files, "a file name is never used twice");
         opened.store.commit();
-        let reopened = self.open(&manifest);
-        assert_eq!(reopened.store.get_many(reopened.families[PLAIN], &rows(&[b"k"])), [Some(&b"right"[..])]);
+        let mut reopened = self.open(&manifest);
+        let id = reopened.families[PLAIN];
+        assert_eq!(reopened.store.get_many(id, &rows(&[b"k"])).expect(SPILL), [Some(&b"right"[..])]);
     }
 }
 

@@ -38,6 +38,17 @@ pub enum StateError {
         /// The schema id of the query.
         wanted: String,
     },
+    /// The files that hold what a memory limit leaves no room for failed.
+    #[error("cannot keep the state in `{place}` within its memory limit: the spill in `{folder}` failed")]
+    Spill {
+        /// The store's folder.
+        place: String,
+        /// Where the spill is.
+        folder: String,
+        /// What failed.
+        #[source]
+        source: std::io::Error,
+    },
     /// The files below failed.
     #[error("cannot use the state in `{place}`")]
     Files {
@@ -54,7 +65,7 @@ impl Hint for StateError {
         match self {
             Self::Missing { .. } | Self::Damaged { .. } => Fault::Corrupt,
             Self::Schema { .. } => Fault::Query,
-            Self::Files { .. } => Fault::Outside,
+            Self::Spill { .. } | Self::Files { .. } => Fault::Outside,
         }
     }
 
@@ -65,6 +76,12 @@ impl Hint for StateError {
                     .into(),
             ),
             Self::Schema { .. } => Some("give back the old grouping and aggregates, or start a new checkpoint".into()),
+            Self::Spill { folder, source, .. } if source.kind() == std::io::ErrorKind::InvalidData => Some(format!(
+                "the disk under `{folder}` does not give back what was written; nothing is lost: name another folder with `directories.spill` in the host file and start the query again"
+            )),
+            Self::Spill { folder, .. } => Some(format!(
+                "nothing is lost: make room in `{folder}`, or name another folder with `directories.spill` or more memory with `state.memory` in the host file, and start the query again"
+            )),
             Self::Files { .. } => None,
         }
     }

@@ -1,6 +1,6 @@
 //! The contract of a state store.
 
-use crate::{StateError, StateManifest};
+use crate::{MemoryBudget, StateError, StateManifest};
 use millstream_common::DurableFiles;
 use std::sync::Arc;
 
@@ -36,6 +36,8 @@ pub struct StoreOptions {
     /// A snapshot is made in the background when the changelogs since the last one weigh more than it
     /// and are at least that many.
     pub changelogs_before_snapshot: usize,
+    /// The memory that this store shares with the others of the query; without one memory has no limit.
+    pub budget: Option<Arc<MemoryBudget>>,
 }
 
 /// What a store weighs.
@@ -43,8 +45,12 @@ pub struct StoreOptions {
 pub struct StateMetrics {
     /// Keys, over all families.
     pub keys: u64,
-    /// Bytes of keys and values in memory, with the tables' own overhead estimated.
+    /// Bytes of keys and values in memory, with the tables' own overhead and the allocator's estimated.
     pub memory_bytes: u64,
+    /// Keys of those whose rows are not in memory: the memory budget left no room for them.
+    pub spilled_keys: u64,
+    /// Bytes of the files that hold them.
+    pub spilled_bytes: u64,
 }
 
 /// Many byte strings in one buffer: keys or values of a batch.
@@ -107,6 +113,9 @@ pub struct FamilyId(pub usize);
 /// One writer, one thread. The life of a batch: any number of reads and changes, then either `prepare` (files
 /// of version N+1 are durable) followed by `commit` (the commit log names them), or `abort` at any point
 /// before `commit`, after which the store is at version N again as if nothing had happened.
+///
+/// Reads and changes fail only when memory is limited and the files that hold the rest cannot be written or read. Of a
+/// change that failed a part may be done: `abort` must follow, and loses nothing.
 pub trait StateStore: Send {
     /// The version that reads see, without the changes of the open batch.
     fn version(&self) -> u64;
@@ -117,34 +126,58 @@ pub trait StateStore: Send {
     /// [`StateError::Schema`] when the files were written under another schema id.
     fn family(&mut self, spec: &FamilySpec) -> Result<FamilyId, StateError>;
 
-    /// The values of many keys, in order, as they stand in the open batch.
-    fn get_many(&self, family: FamilyId, keys: &ByteRows) -> Vec<Option<&[u8]>>;
+    /// The values of many keys, in order, as they stand in the open batch. It may move rows between memory and spill, and
+    /// changes nothing.
+    ///
+    /// # Errors
+    /// [`StateError::Spill`].
+    fn get_many(&mut self, family: FamilyId, keys: &ByteRows) -> Result<Vec<Option<&[u8]>>, StateError>;
 
     /// Sets many keys. Of equal keys the last one counts.
     ///
+    /// # Errors
+    /// [`StateError::Spill`].
+    ///
     /// # Panics
     /// When there are not as many values as keys.
-    fn put_many(&mut self, family: FamilyId, keys: &ByteRows, values: &ByteRows);
+    fn put_many(&mut self, family: FamilyId, keys: &ByteRows, values: &ByteRows) -> Result<(), StateError>;
 
     /// Removes many keys; missing ones are no error.
-    fn delete_many(&mut self, family: FamilyId, keys: &ByteRows);
+    ///
+    /// # Errors
+    /// [`StateError::Spill`].
+    fn delete_many(&mut self, family: FamilyId, keys: &ByteRows) -> Result<(), StateError>;
 
     /// Removes every key whose first eight bytes, read as a big-endian number, are at most `through`; answers how
     /// many there were. One record in the changelog. Only for [`Layout::Windowed`].
-    fn delete_through(&mut self, family: FamilyId, through: u64) -> u64;
+    ///
+    /// # Errors
+    /// [`StateError::Spill`].
+    fn delete_through(&mut self, family: FamilyId, through: u64) -> Result<u64, StateError>;
 
     /// Calls `visit` with every key and value whose prefix is at most `through`, prefix by prefix ascending.
     /// Only for [`Layout::Windowed`].
-    fn scan_through(&self, family: FamilyId, through: u64, visit: &mut dyn FnMut(&[u8], &[u8]));
+    ///
+    /// # Errors
+    /// [`StateError::Spill`]; some rows have been visited then.
+    fn scan_through(
+        &self,
+        family: FamilyId,
+        through: u64,
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<(), StateError>;
 
     /// Calls `visit` with every key and value of a family, in no order.
-    fn scan(&self, family: FamilyId, visit: &mut dyn FnMut(&[u8], &[u8]));
+    ///
+    /// # Errors
+    /// [`StateError::Spill`]; some rows have been visited then.
+    fn scan(&self, family: FamilyId, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StateError>;
 
     /// Makes the changes of the open batch durable as version N+1 and answers its files. A batch without changes
     /// writes nothing. `commit` or `abort` must follow.
     ///
     /// # Errors
-    /// When the changelog cannot be written; the batch is still open.
+    /// When the changelog or the spill cannot be written; the batch is still open.
     fn prepare(&mut self) -> Result<StateManifest, StateError>;
 
     /// The commit log names what `prepare` answered: version N+1 stands. Also an occasion to begin a snapshot in the

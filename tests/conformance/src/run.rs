@@ -5,7 +5,9 @@ use crate::render::{rows_as_json, write_lines};
 use anyhow::Result;
 use millstream_common::{Fault, Hint, Options, OutputMode, StopSignal, Trigger};
 use millstream_plan::{DropDuplicates, EventTime};
-use millstream_runtime::{Progress, QueryRun, QuerySpec, RuntimeError, Session, Settings, StreamSpec, TableSpec};
+use millstream_runtime::{
+    Progress, QueryRun, QuerySpec, RuntimeError, Session, Settings, StateLimits, StreamSpec, TableSpec,
+};
 use millstream_sink::connectors::memory::MemorySinkTables;
 use millstream_sink::{SinkRegistry, SinkSpec};
 use millstream_source::connectors::memory::{MemoryStream, MemoryStreams};
@@ -89,6 +91,7 @@ fn spec_of(case: &Case, checkpoint: &Path, streams: &MemoryStreams) -> Result<(Q
         checkpoint_options: Vec::new(),
         settings,
         uids: std::collections::BTreeMap::new(),
+        state: StateLimits::default(),
     };
     Ok((spec, handles))
 }

@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use millstream_checkpoint::faulty::Moment;
 use millstream_common::{Options, OutputMode, StopSignal, Trigger, describe_chain};
 use millstream_plan::EventTime;
-use millstream_runtime::{Progress, QueryRun, QuerySpec, Settings, StreamSpec};
+use millstream_runtime::{Progress, QueryRun, QuerySpec, Settings, StateLimits, StreamSpec};
 use millstream_sink::SinkSpec;
 use millstream_source::SourceSpec;
 use rand::rngs::StdRng;
@@ -138,6 +138,7 @@ fn spec(count: Count, random: &mut StdRng) -> QuerySpec {
         checkpoint_options: Vec::new(),
         settings,
         uids: BTreeMap::new(),
+        state: StateLimits { memory: [None, Some(1), Some(20_000)][random.random_range(0..3)], spill: None },
     }
 }
 

@@ -42,6 +42,7 @@ fn spec(sql: &str) -> QuerySpec {
         checkpoint: Some("checkpoint".into()),
         checkpoint_options: Vec::new(),
         settings: Settings { partitions: 2, ..Settings::default() },
+        state: millstream_runtime::StateLimits::default(),
         uids: BTreeMap::new(),
     }
 }
@@ -338,4 +339,22 @@ fn the_output_mode_can_change_unless_it_needs_what_was_dropped() {
 
     let world = after(&in_mode(watermarked(WINDOWS, 0), OutputMode::Complete));
     assert_eq!(goes_on(&world, in_mode(watermarked(WINDOWS, 0), OutputMode::Append)), ["00:00:00 | 1"]);
+}
+
+#[test]
+fn keys_and_columns_of_a_join_cannot_change() {
+    let joined = |sql: &str| {
+        let mut spec = QuerySpec { mode: OutputMode::Append, ..spec(sql) };
+        spec.streams.push(stream("t"));
+        spec
+    };
+    let before = joined("SELECT s.k FROM s JOIN t ON s.k = t.k");
+    for (sql, part) in [
+        ("SELECT s.k FROM s JOIN t ON s.k = t.k AND s.v = t.v", "key column `v@"),
+        ("SELECT s.k, t.v FROM s JOIN t ON s.k = t.k", "value column `v` of `right-rows` Int64 is new"),
+    ] {
+        let (changes, text, _) = refused(&before, joined(sql));
+        assert!(matches!(&*changes, [QueryChange::State { uid, .. }] if uid == "query-join"), "{changes:?}");
+        assert!(text.contains(part), "{sql}: {text}");
+    }
 }

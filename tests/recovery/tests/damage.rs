@@ -5,7 +5,7 @@
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
 use millstream_common::{BatchId, DurableFiles, Hint, Options, OutputMode, StopSignal, Trigger, describe_chain};
-use millstream_runtime::{QueryRun, QuerySpec, RuntimeError, Settings, StreamSpec};
+use millstream_runtime::{QueryRun, QuerySpec, RuntimeError, Settings, StateLimits, StreamSpec};
 use millstream_sink::SinkSpec;
 use millstream_source::SourceSpec;
 use std::collections::BTreeMap;
@@ -32,6 +32,7 @@ fn spec(sql: &str, stream: &str) -> QuerySpec {
         checkpoint_options: Vec::new(),
         settings: Settings { partitions: 1, ..Settings::default() },
         uids: BTreeMap::new(),
+        state: StateLimits::default(),
     }
 }
 

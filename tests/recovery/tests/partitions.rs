@@ -36,6 +36,7 @@ fn spec(sql: &str) -> QuerySpec {
         checkpoint: Some("checkpoint".into()),
         checkpoint_options: Vec::new(),
         settings: Settings { partitions: 2, batches_retained: 10, ..Settings::default() },
+        state: millstream_runtime::StateLimits::default(),
         uids: BTreeMap::new(),
     }
 }

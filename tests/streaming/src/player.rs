@@ -8,7 +8,7 @@ use millstream_checkpoint::faulty::Moment;
 use millstream_common::{Options, StopSignal, Trigger, describe_chain};
 use millstream_runtime::inspect::CheckpointPlace;
 use millstream_runtime::repartition::repartition;
-use millstream_runtime::{PluginSpec, Progress, QueryRun, QuerySpec, Settings, StreamSpec};
+use millstream_runtime::{PluginSpec, Progress, QueryRun, QuerySpec, Settings, StateLimits, StreamSpec};
 use millstream_sink::SinkSpec;
 use millstream_source::SourceSpec;
 use millstream_source::connectors::memory::MemoryStream;
@@ -40,6 +40,8 @@ pub struct Variant {
     pub sink: SinkKind,
     /// State is only in changelogs: the thread that writes snapshots makes the order of writes vary.
     pub no_snapshots: bool,
+    /// A limit for the memory of state, in bytes.
+    pub state_memory: Option<u64>,
 }
 
 /// What a story gave.
@@ -391,5 +393,6 @@ fn spec(story: &Story, variant: Variant) -> Result<QuerySpec> {
         checkpoint_options: Vec::new(),
         settings,
         uids: BTreeMap::new(),
+        state: StateLimits { memory: variant.state_memory, spill: None },
     })
 }

@@ -60,6 +60,15 @@ macro_rules! stories {
             }
 
             #[test]
+            fn is_true_when_no_memory_is_left_for_state() {
+                let variant = Variant { state_memory: Some(1), ..Variant::default() };
+                check(NAME, variant);
+                if !is_straight_only(NAME) {
+                    check(NAME, Variant { restart_after_every_batch: true, partitions: Some(3), ..variant });
+                }
+            }
+
+            #[test]
             fn survives_a_crash_at_every_durable_write() {
                 if !is_straight_only(NAME) {
                     let crashes = crash_everywhere(&story(NAME), Variant::default());
@@ -79,10 +88,25 @@ stories!(
     drop_duplicates_within_watermark,
     global_aggregate,
     having,
+    join_full,
+    join_inner,
+    join_inner_range,
+    join_left,
+    join_right,
+    join_self,
+    join_semi,
+    join_then_window,
+    join_three,
+    join_windows,
     late_after_restart,
     limit,
     row_errors_fail,
     row_errors_skip,
+    session_aggregates,
+    session_append,
+    session_complete,
+    session_dynamic_gap,
+    session_then_window,
     skipped_rows,
     sliding_window,
     snapshots,

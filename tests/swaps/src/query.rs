@@ -5,7 +5,7 @@ use anyhow::Result;
 use millstream_checkpoint::open_files;
 use millstream_common::{Clock, ManualClock, Options, OutputMode, SystemClock, Trigger};
 use millstream_plan::EventTime;
-use millstream_runtime::{PluginSpec, QuerySpec, Settings, StreamSpec};
+use millstream_runtime::{PluginSpec, QuerySpec, Settings, StateLimits, StreamSpec};
 use millstream_sink::SinkSpec;
 use millstream_source::SourceSpec;
 use millstream_wasm::{FaultPolicy, PluginLimits};
@@ -82,5 +82,6 @@ pub(crate) fn spec(edition: &Edition) -> QuerySpec {
         checkpoint_options: Vec::new(),
         settings,
         uids: BTreeMap::new(),
+        state: StateLimits::default(),
     }
 }

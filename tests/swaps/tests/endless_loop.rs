@@ -4,7 +4,7 @@
 
 use arrow::datatypes::{DataType, Field, Schema};
 use millstream_common::{Options, OutputMode, StopSignal, Trigger};
-use millstream_runtime::{PluginSpec, QueryRun, QuerySpec, Settings, StreamSpec};
+use millstream_runtime::{PluginSpec, QueryRun, QuerySpec, Settings, StateLimits, StreamSpec};
 use millstream_sink::SinkSpec;
 use millstream_source::SourceSpec;
 use millstream_wasm::{FaultPolicy, PluginLimits};
@@ -80,6 +80,7 @@ fn an_endless_loop_ends_within_a_tenth_of_a_second_of_its_deadline() {
         checkpoint_options: Vec::new(),
         settings: Settings::default(),
         uids: BTreeMap::new(),
+        state: StateLimits::default(),
     };
     let mut run = QueryRun::open(&world.session, spec, StopSignal::new()).unwrap();
     batch_of_one(&mut run, &stream, 1);

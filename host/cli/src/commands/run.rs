@@ -2,13 +2,14 @@
 
 use super::query_arguments::QueryArguments;
 use crate::environment;
-use crate::failure::Failure;
+use crate::failure::{Failure, INTERRUPTED};
 use crate::output::{self, LiveLine};
 use clap::Args;
 use millstream_common::Hint;
+use millstream_runtime::batch_query::run_batch_query;
 use millstream_runtime::control::{ControlServer, RunDir};
 use millstream_runtime::query_file::LoadedQuery;
-use millstream_runtime::{Progress, RuntimeError, Session, StreamingQuery, inspect};
+use millstream_runtime::{Progress, RuntimeError, Session, StopSignal, StreamingQuery, inspect};
 use std::fs::{File, OpenOptions};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -16,20 +17,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-/// The exit code of a command that was interrupted at once.
-const INTERRUPTED: i32 = 130;
-
 /// Runs a query until its trigger is done, it fails, or it is told to stop. Ctrl-C or SIGTERM stops it after the batch that
 /// is running; the second time it stops at once, and the next start runs that batch again.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     millstream run query.toml\n  \
     millstream run query.toml --trigger 'available now' --checkpoint /data/checkpoints/words\n  \
-    millstream run query.toml --set spark.sql.shuffle.partitions=8 --progress progress.jsonl --quiet\n\n\
+    millstream run query.toml --set spark.sql.shuffle.partitions=8 --progress progress.jsonl --quiet\n  \
+    millstream run query.toml --batch\n\n\
     The console sink writes to standard output, everything else to standard error.")]
 pub(crate) struct RunArguments {
     #[command(flatten)]
     query: QueryArguments,
+    /// Runs the query once over all that its sources hold now, as a batch query: no trigger, no checkpoint, no watermark,
+    /// and what may not stream (ORDER BY, OVER, …) may be in it. The result is written when it is complete.
+    #[arg(long, conflicts_with_all = ["progress", "trigger", "checkpoint"])]
+    batch: bool,
     /// Appends the progress of each batch to a file, as a line of JSON.
     #[arg(long, value_name = "FILE")]
     progress: Option<PathBuf>,
@@ -43,6 +46,9 @@ pub(crate) fn run(arguments: RunArguments) -> Result<(), Failure> {
     let signals = Signals::listen(arguments.quiet)?;
     let loaded = arguments.query.load()?;
     let session = Session::new()?;
+    if arguments.batch {
+        return run_batch(&session, &loaded, &signals, arguments.quiet);
+    }
     // Before anything is made: what is wrong with the query itself leaves no trace.
     let checked = inspect::check(&session, &loaded.spec)?;
     let report = Arc::new(Mutex::new(Report::open(&arguments)?));
@@ -69,6 +75,24 @@ pub(crate) fn run(arguments: RunArguments) -> Result<(), Failure> {
     if !arguments.quiet {
         let word = if signals.is_stopping() { "stopped" } else { "done" };
         output::note(&format!("{word:<11} {} in {:.1} s", report.summary(), began.elapsed().as_secs_f64()));
+    }
+    Ok(())
+}
+
+fn run_batch(session: &Session, loaded: &LoadedQuery, signals: &Signals, quiet: bool) -> Result<(), Failure> {
+    let stop = StopSignal::new();
+    signals.stop_batch_query(&stop);
+    let began = Instant::now();
+    let Some(summary) = run_batch_query(session, &loaded.spec, &stop)? else {
+        return Err(Failure::interrupted("stopped before the result was complete; nothing was written"));
+    };
+    if !quiet {
+        let read = summary.rows_in.iter().map(|(stream, rows)| format!("{rows} rows of {stream}")).collect::<Vec<_>>();
+        let (read, seconds) = (read.join(", "), began.elapsed().as_secs_f64());
+        output::note(&format!(
+            "done        {read} in, {} rows out to {} in {seconds:.1} s",
+            summary.rows_out, summary.sink
+        ));
     }
     Ok(())
 }
@@ -192,7 +216,13 @@ fn live(progress: &Progress) -> String {
 /// Ctrl-C, SIGTERM and SIGHUP.
 struct Signals {
     seen: Arc<AtomicUsize>,
-    query: Arc<OnceLock<Arc<StreamingQuery>>>,
+    query: Arc<OnceLock<Stopping>>,
+}
+
+/// What a first signal stops.
+enum Stopping {
+    Stream(Arc<StreamingQuery>),
+    Batch(StopSignal),
 }
 
 impl Signals {
@@ -200,7 +230,8 @@ impl Signals {
         let signals = Self { seen: Arc::default(), query: Arc::default() };
         let (seen, query) = (Arc::clone(&signals.seen), Arc::clone(&signals.query));
         let handler = move || match (seen.fetch_add(1, Ordering::SeqCst), query.get()) {
-            (0, Some(query)) => {
+            (0, Some(Stopping::Batch(stop))) => stop.set(),
+            (0, Some(Stopping::Stream(query))) => {
                 query.ask_to_stop();
                 if !quiet {
                     // Below the live line and the terminal's own `^C`.
@@ -209,7 +240,7 @@ impl Signals {
                 }
             }
             // Nothing runs yet, or the user insists.
-            _ => std::process::exit(INTERRUPTED),
+            _ => std::process::exit(i32::from(INTERRUPTED)),
         };
         ctrlc::set_handler(handler)
             .map_err(|error| Failure::outside(format!("cannot listen for signals: {error}"), None))?;
@@ -219,7 +250,12 @@ impl Signals {
     /// From now on the first signal stops this query.
     fn stop_query(&self, query: &Arc<StreamingQuery>) {
         // It is set once per process.
-        let _ = self.query.set(Arc::clone(query));
+        let _ = self.query.set(Stopping::Stream(Arc::clone(query)));
+    }
+
+    /// From now on the first signal ends this batch query.
+    fn stop_batch_query(&self, stop: &StopSignal) {
+        let _ = self.query.set(Stopping::Batch(stop.clone()));
     }
 
     fn is_stopping(&self) -> bool {

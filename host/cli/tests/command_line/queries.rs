@@ -130,3 +130,19 @@ fn a_progress_file_that_cannot_be_made_is_told_before_the_start() {
     console.run(&arguments).expect(2, &["error: cannot write progress to `no/such/folder/p.jsonl`"]);
     assert_eq!(console.names("checkpoint"), [""; 0]);
 }
+
+#[test]
+fn a_batch_query_answers_once_and_leaves_no_checkpoint() {
+    let console = Console::with(COPY);
+    console.write("in/a.txt", "to be\nor not\n");
+    console.write("in/b.txt", "to be\n");
+    let done = "done        3 rows of lines in, 3 rows out to FileSink[";
+    console.run(&["run", "query.toml", "--batch"]).expect(0, &[done]);
+    assert_eq!(rows(&console), ["OR NOT", "TO BE", "TO BE"]);
+    assert_eq!(console.names(""), ["in", "out", "query.toml"]);
+    // Neither a second answer nor a stream writes over it.
+    console.run(&["run", "query.toml", "--batch"]).expect(1, &["it belongs to query", "hint: "]);
+    console.run(&["run", "query.toml"]).expect(1, &["it belongs to query", "hint: "]);
+    assert_eq!(rows(&console), ["OR NOT", "TO BE", "TO BE"]);
+    console.run(&["run", "query.toml", "--batch", "--trigger", "once"]).expect(2, &["cannot be used with"]);
+}

@@ -16,12 +16,12 @@ use datafusion::physical_expr_common::utils::evaluate_expressions_to_arrays;
 use std::sync::Arc;
 
 /// One accumulator for each function.
-pub(super) type Accumulators = Vec<Box<dyn GroupsAccumulator>>;
+pub(crate) type Accumulators = Vec<Box<dyn GroupsAccumulator>>;
 
 /// The aggregate functions of one operator.
-pub(super) struct Functions {
+pub(crate) struct Functions {
     functions: Vec<Function>,
-    pub(super) codec: RowCodec,
+    pub(crate) codec: RowCodec,
 }
 
 struct Function {
@@ -34,10 +34,10 @@ struct Function {
 }
 
 /// The arguments of every function, and its filter, over the same rows.
-pub(super) struct Arguments(Vec<(Vec<ArrayRef>, Option<BooleanArray>)>);
+pub(crate) struct Arguments(Vec<(Vec<ArrayRef>, Option<BooleanArray>)>);
 
 impl Functions {
-    pub(super) fn try_new(
+    pub(crate) fn try_new(
         functions: Vec<Arc<AggregateFunctionExpr>>,
         filters: Vec<Option<PhysicalExprRef>>,
         input: &Schema,
@@ -56,11 +56,11 @@ impl Functions {
     }
 
     /// New accumulators without groups.
-    pub(super) fn accumulators(&self) -> Result<Accumulators, DataFusionError> {
+    pub(crate) fn accumulators(&self) -> Result<Accumulators, DataFusionError> {
         self.functions.iter().map(|function| accumulator(&function.function)).collect()
     }
 
-    pub(super) fn arguments(&self, rows: &RecordBatch) -> Result<Arguments, DataFusionError> {
+    pub(crate) fn arguments(&self, rows: &RecordBatch) -> Result<Arguments, DataFusionError> {
         let of_function = |function: &Function| {
             let values = evaluate_expressions_to_arrays(&function.arguments, rows)?;
             let filter = match &function.filter {
@@ -76,7 +76,7 @@ impl Functions {
     }
 
     /// Arguments of one row that the filters drop: they make a group known without adding to it.
-    pub(super) fn no_arguments(&self) -> Arguments {
+    pub(crate) fn no_arguments(&self) -> Arguments {
         let dropped = || Some(BooleanArray::from(vec![false]));
         let of_function = |function: &Function| {
             (function.argument_types.iter().map(|kind| new_null_array(kind, 1)).collect(), dropped())
@@ -86,7 +86,7 @@ impl Functions {
 
     /// Adds rows: row `i` belongs to group `groups[i]` of `total`. Every group that was not among an earlier call's
     /// `total` must have a row: accumulators take a group without one for a group with values.
-    pub(super) fn update(
+    pub(crate) fn update(
         &self,
         accumulators: &mut Accumulators,
         arguments: &Arguments,
@@ -100,7 +100,7 @@ impl Functions {
 
     /// Adds states: row `i` of `states` belongs to group `groups[i]` of `total`. Every new group must have a row, as in
     /// [`update`](Self::update).
-    pub(super) fn merge(
+    pub(crate) fn merge(
         &self,
         accumulators: &mut Accumulators,
         states: &[ArrayRef],
@@ -117,7 +117,7 @@ impl Functions {
     }
 
     /// The state of every group, as columns of the codec.
-    pub(super) fn states(&self, mut accumulators: Accumulators) -> Result<Vec<ArrayRef>, DataFusionError> {
+    pub(crate) fn states(&self, mut accumulators: Accumulators) -> Result<Vec<ArrayRef>, DataFusionError> {
         let mut states = Vec::new();
         for accumulator in &mut accumulators {
             states.extend(accumulator.state(EmitTo::All)?);
@@ -126,7 +126,7 @@ impl Functions {
     }
 
     /// The results of `total` groups from their states.
-    pub(super) fn results(&self, states: &[ArrayRef], total: usize) -> Result<Vec<ArrayRef>, DataFusionError> {
+    pub(crate) fn results(&self, states: &[ArrayRef], total: usize) -> Result<Vec<ArrayRef>, DataFusionError> {
         let mut accumulators = self.accumulators()?;
         let groups: Vec<usize> = (0..total).collect();
         self.merge(&mut accumulators, states, &groups, total)?;
@@ -134,7 +134,7 @@ impl Functions {
     }
 
     /// The functions as `explain` shows them.
-    pub(super) fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let texts: Vec<_> = self
             .functions
             .iter()
@@ -147,13 +147,13 @@ impl Functions {
     }
 
     /// The columns of the states.
-    pub(super) fn state_fields(&self) -> Vec<FieldRef> {
+    pub(crate) fn state_fields(&self) -> Vec<FieldRef> {
         let columns = self.functions.iter().flat_map(|function| function.state_names.iter().zip(&function.state_types));
         columns.map(|(name, kind)| Arc::new(Field::new(name, kind.clone(), true))).collect()
     }
 
     /// What the states are, in words that do not depend on the names of columns.
-    pub(super) fn state_text(&self) -> String {
+    pub(crate) fn state_text(&self) -> String {
         let list = |types: &[DataType]| types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let texts: Vec<_> = self
             .functions

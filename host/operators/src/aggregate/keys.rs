@@ -10,29 +10,29 @@
 //! a big-endian number that orders like the time, so that the store can drop all that a watermark passed.
 
 use super::spec::{EventTimeKey, EventTimeKind};
-use crate::event_order::{NEVER, ordered};
+use crate::event_order;
 use crate::float_identity::unify_floats;
 use crate::row_codec::{EncodedRows, RowCodec};
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StructArray, TimestampMicrosecondArray};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StructArray};
 use arrow::buffer::NullBuffer;
 use arrow::compute::{is_not_null, nullif};
-use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit, TimestampMicrosecondType};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use datafusion::physical_plan::aggregates::{PhysicalGroupBy, evaluate_group_by};
 use std::sync::Arc;
 
 /// The grouping keys of an aggregate.
-pub(super) struct KeyColumns {
+pub(crate) struct KeyColumns {
     group_by: PhysicalGroupBy,
     fields: Vec<FieldRef>,
     flat: SchemaRef,
-    pub(super) codec: RowCodec,
+    pub(crate) codec: RowCodec,
     event_time: Option<EventTimeKey>,
 }
 
 impl KeyColumns {
-    pub(super) fn try_new(
+    pub(crate) fn try_new(
         group_by: PhysicalGroupBy,
         event_time: Option<EventTimeKey>,
         input: &Schema,
@@ -48,29 +48,29 @@ impl KeyColumns {
     }
 
     /// Whether there are no keys: one group, always there.
-    pub(super) fn is_global(&self) -> bool {
+    pub(crate) fn is_global(&self) -> bool {
         self.group_by.is_true_no_grouping()
     }
 
-    pub(super) fn has_event_time(&self) -> bool {
+    pub(crate) fn has_event_time(&self) -> bool {
         self.event_time.is_some()
     }
 
-    pub(super) fn event_time(&self) -> Option<EventTimeKey> {
+    pub(crate) fn event_time(&self) -> Option<EventTimeKey> {
         self.event_time
     }
 
-    pub(super) fn fields(&self) -> &[FieldRef] {
+    pub(crate) fn fields(&self) -> &[FieldRef] {
         &self.fields
     }
 
     /// The flat columns, as DataFusion groups them.
-    pub(super) fn flat_schema(&self) -> &SchemaRef {
+    pub(crate) fn flat_schema(&self) -> &SchemaRef {
         &self.flat
     }
 
     /// The flat columns of rows, once for each grouping set.
-    pub(super) fn evaluate(&self, rows: &RecordBatch) -> Result<Vec<Vec<ArrayRef>>, DataFusionError> {
+    pub(crate) fn evaluate(&self, rows: &RecordBatch) -> Result<Vec<Vec<ArrayRef>>, DataFusionError> {
         let sets = evaluate_group_by(&self.group_by, rows)?;
         sets.into_iter()
             .map(|columns| {
@@ -84,28 +84,19 @@ impl KeyColumns {
     }
 
     /// The key columns of flat columns.
-    pub(super) fn fold(&self, flat: Vec<ArrayRef>) -> Result<Vec<ArrayRef>, DataFusionError> {
+    pub(crate) fn fold(&self, flat: Vec<ArrayRef>) -> Result<Vec<ArrayRef>, DataFusionError> {
         let mut flat = flat.into_iter();
         self.fields.iter().map(|field| fold(field, &mut flat)).collect()
     }
 
     /// The event time of each key as its prefix; `None` when no key carries event time.
-    pub(super) fn prefixes(&self, columns: &[ArrayRef]) -> Option<Vec<u64>> {
+    pub(crate) fn prefixes(&self, columns: &[ArrayRef]) -> Option<Vec<u64>> {
         let key = self.event_time?;
-        let column = columns.get(key.index)?;
-        let (times, outer) = match key.kind {
-            EventTimeKind::Timestamp => (column, None),
-            EventTimeKind::Window => (column.as_struct().column_by_name("end")?, column.nulls()),
-        };
-        let times: &TimestampMicrosecondArray = times.as_primitive::<TimestampMicrosecondType>();
-        let nulls = NullBuffer::union(times.nulls(), outer);
-        let is_null = |row| nulls.as_ref().is_some_and(|nulls: &NullBuffer| nulls.is_null(row));
-        let times = times.values().iter().enumerate();
-        Some(times.map(|(row, &time)| if is_null(row) { NEVER } else { ordered(time) }).collect())
+        event_order::prefixes(columns.get(key.index)?, key.kind)
     }
 
     /// The columns of keys as the store has them.
-    pub(super) fn decode<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) -> Result<Vec<ArrayRef>, ArrowError> {
+    pub(crate) fn decode<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) -> Result<Vec<ArrayRef>, ArrowError> {
         let prefix = if self.has_event_time() { 8 } else { 0 };
         let mut cut = false;
         let columns = self.codec.decode(keys.map(|key| {
@@ -118,14 +109,9 @@ impl KeyColumns {
         columns
     }
 
-    pub(super) fn encode(&self, columns: &[ArrayRef]) -> Result<EncodedRows, DataFusionError> {
+    pub(crate) fn encode(&self, columns: &[ArrayRef]) -> Result<EncodedRows, DataFusionError> {
         Ok(self.codec.encode(columns)?)
     }
-}
-
-/// The prefix through which a watermark, in microseconds, has passed: the greatest time at or before it.
-pub(super) fn passed(watermark_us: i64) -> u64 {
-    ordered(watermark_us).min(NEVER - 1)
 }
 
 fn check_event_time(key: EventTimeKey, fields: &[FieldRef]) -> Result<(), DataFusionError> {

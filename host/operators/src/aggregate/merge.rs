@@ -15,24 +15,24 @@ use crate::partitions::Partition;
 use crate::row_codec::partition_of;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::take_arrays;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{FieldRef, SchemaRef};
 use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
-use millstream_state::ByteRows;
+use millstream_state::{ByteRows, StateError};
 use std::sync::Arc;
 
 /// Groups read back from the store are given out in batches of this many.
-const ROWS_OUT: usize = 16_384;
+pub(crate) const ROWS_OUT: usize = 16_384;
 
 /// From this many groups on, partitions are merged by several threads.
 const GROUPS_FOR_THREADS: usize = 20_000;
 
 /// The parts of an aggregate that do not change during a run; threads share it.
-pub(super) struct AggregatePlan {
-    pub(super) keys: KeyColumns,
-    pub(super) functions: Functions,
-    pub(super) output: SchemaRef,
-    pub(super) description: String,
+pub(crate) struct AggregatePlan {
+    pub(crate) keys: KeyColumns,
+    pub(crate) functions: Functions,
+    pub(crate) output: SchemaRef,
+    pub(crate) description: String,
 }
 
 /// The groups of one partition, with the bytes of their keys.
@@ -43,26 +43,37 @@ struct Share {
 
 /// What merging did.
 #[derive(Default)]
-pub(super) struct Merged {
+pub(crate) struct Merged {
     /// The touched groups with their new states, a part per partition.
-    pub(super) touched: Vec<Groups>,
+    pub(crate) touched: Vec<Groups>,
     /// Groups that were not in the store before.
-    pub(super) added: u64,
+    pub(crate) added: u64,
     /// Groups written.
-    pub(super) updated: u64,
+    pub(crate) updated: u64,
 }
 
 impl AggregatePlan {
-    pub(super) fn failed(&self, error: impl Into<DataFusionError>) -> OperatorError {
+    /// The columns of the keys under the names of the result, which are those that the user knows.
+    pub(crate) fn named_keys(&self) -> Vec<FieldRef> {
+        let named = self.keys.fields().iter().zip(self.output.fields());
+        named.map(|(key, output)| Arc::new(key.as_ref().clone().with_name(output.name()))).collect()
+    }
+
+    pub(crate) fn failed(&self, error: impl Into<DataFusionError>) -> OperatorError {
         OperatorError::from_expression(&self.description, error.into())
     }
 
-    fn unreadable(&self, source: ArrowError) -> OperatorError {
+    pub(crate) fn unreadable(&self, source: ArrowError) -> OperatorError {
         OperatorError::StateRow { operator: self.description.clone(), source }
     }
 
+    /// The state store failed.
+    pub(super) fn state_failed(&self, source: StateError) -> OperatorError {
+        OperatorError::State { operator: self.description.clone(), source }
+    }
+
     /// Drops the groups that are late: whose event time is at or before the watermark. Answers how many.
-    pub(super) fn drop_late(&self, groups: &mut Groups, passed: u64) -> Result<u64, OperatorError> {
+    pub(crate) fn drop_late(&self, groups: &mut Groups, passed: u64) -> Result<u64, OperatorError> {
         let Some(prefixes) = self.keys.prefixes(&groups.keys) else { return Ok(0) };
         let late = prefixes.iter().filter(|&&prefix| prefix <= passed).count();
         if late > 0 {
@@ -79,7 +90,7 @@ impl AggregatePlan {
     }
 
     /// Merges the groups of a batch into all partitions.
-    pub(super) fn merge(&self, groups: Groups, partitions: &mut [Partition]) -> Result<Merged, OperatorError> {
+    pub(crate) fn merge(&self, groups: Groups, partitions: &mut [Partition]) -> Result<Merged, OperatorError> {
         let many = groups.len >= GROUPS_FOR_THREADS;
         let shares = self.share_out(groups, partitions.len())?;
         let mut work: Vec<_> = partitions.iter_mut().zip(shares).filter(|(_, share)| share.groups.len > 0).collect();
@@ -154,7 +165,7 @@ impl AggregatePlan {
 
     fn merge_share(&self, partition: &mut Partition, share: Share) -> Result<Merged, OperatorError> {
         let Share { mut groups, keys } = share;
-        let old = partition.store.get_many(partition.family, &keys);
+        let old = partition.store.get_many(partition.family, &keys).map_err(|error| self.state_failed(error))?;
         let known: Vec<usize> =
             old.iter().enumerate().filter_map(|(row, value)| value.is_some().then_some(row)).collect();
         let added = (groups.len - known.len()) as u64;
@@ -167,7 +178,7 @@ impl AggregatePlan {
         let encoded = self.functions.codec.encode(&groups.states).map_err(|error| self.failed(error))?;
         let mut values = ByteRows::with_capacity(groups.len, groups.len * 16);
         (0..groups.len).for_each(|row| values.push(encoded.row(row)));
-        partition.store.put_many(partition.family, &keys, &values);
+        partition.store.put_many(partition.family, &keys, &values).map_err(|error| self.state_failed(error))?;
         Ok(Merged { added, updated: groups.len as u64, touched: vec![groups] })
     }
 
@@ -197,7 +208,7 @@ impl AggregatePlan {
     }
 
     /// The result rows of groups.
-    pub(super) fn rows(&self, groups: Groups) -> Result<RecordBatch, OperatorError> {
+    pub(crate) fn rows(&self, groups: Groups) -> Result<RecordBatch, OperatorError> {
         let results = self.functions.results(&groups.states, groups.len).map_err(|error| self.failed(error))?;
         let mut columns = groups.keys;
         columns.extend(results);
@@ -207,7 +218,7 @@ impl AggregatePlan {
     }
 
     /// The result rows of a partition's groups: of those whose event time is at or before `through`, or of all.
-    pub(super) fn read(
+    pub(crate) fn read(
         &self,
         partition: &Partition,
         through: Option<u64>,
@@ -227,10 +238,11 @@ impl AggregatePlan {
                 values.clear();
             }
         };
-        match through {
+        let read = match through {
             Some(through) => partition.store.scan_through(partition.family, through, &mut visit),
             None => partition.store.scan(partition.family, &mut visit),
-        }
+        };
+        read.map_err(|error| self.state_failed(error))?;
         match failure {
             Some(error) => Err(error),
             None if keys.is_empty() => Ok(()),

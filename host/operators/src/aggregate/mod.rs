@@ -25,26 +25,26 @@
 //!
 //! It makes no windows and no watermark, and refuses no output mode: the planner has done that.
 
-mod functions;
-mod keys;
-mod merge;
-mod partial;
+pub(crate) mod functions;
+pub(crate) mod keys;
+pub(crate) mod merge;
+pub(crate) mod partial;
 mod spec;
 
 pub use spec::{AggregateSpec, EventTimeKey, EventTimeKind};
 
+use crate::event_order::passed;
 use crate::partitions::Partitions;
 use crate::row_codec::FORMAT;
 use crate::{BatchContext, Operator, OperatorError, OperatorMetrics, StateFamily, StatePart, Stateful};
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use functions::Functions;
-use keys::{KeyColumns, passed};
+use keys::KeyColumns;
 use merge::AggregatePlan;
 use millstream_common::{Digest, OutputMode, Watermark};
 use millstream_state::{FamilySpec, Layout};
 use partial::Partial;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// The family of the groups.
@@ -68,18 +68,8 @@ impl Aggregate {
     pub fn try_new(spec: AggregateSpec) -> Result<Self, OperatorError> {
         let description = describe(&spec);
         let misbuilt = |error| OperatorError::from_expression(&description, error);
-        let keys = KeyColumns::try_new(spec.group_by, spec.event_time, &spec.input).map_err(misbuilt)?;
-        let wanted: Vec<DataType> = keys
-            .fields()
-            .iter()
-            .map(|field| field.data_type().clone())
-            .chain(spec.functions.iter().map(|function| function.field().data_type().clone()))
-            .collect();
-        let has: Vec<DataType> = spec.output.fields().iter().map(|field| field.data_type().clone()).collect();
-        if wanted != has {
-            let reason = format!("its columns are {wanted:?}, {has:?} are wanted");
-            return Err(OperatorError::Misfit { operator: description, reason });
-        }
+        let keys = KeyColumns::try_new(spec.group_by.clone(), spec.event_time, &spec.input).map_err(misbuilt)?;
+        spec.check_output(keys.fields(), &description)?;
         let functions = Functions::try_new(spec.functions, spec.filters, &spec.input).map_err(misbuilt)?;
         let description = format!("{description}; {}", functions.describe());
         let family = FamilySpec {
@@ -143,7 +133,8 @@ impl Aggregate {
             if self.mode == OutputMode::Append {
                 self.plan.read(partition, Some(through), out)?;
             }
-            self.metrics.rows_removed += partition.store.delete_through(partition.family, through);
+            let removed = partition.store.delete_through(partition.family, through);
+            self.metrics.rows_removed += removed.map_err(|error| self.plan.state_failed(error))?;
         }
         self.state.count_change(0, self.metrics.rows_removed);
         Ok(())
@@ -222,10 +213,7 @@ impl Stateful for Aggregate {
 
     fn families(&self) -> Vec<StateFamily> {
         let keys = &self.plan.keys;
-        // The result has the names that the user knows.
-        let named = keys.fields().iter().zip(self.plan.output.fields());
-        let columns: Vec<_> =
-            named.map(|(key, output)| Arc::new(key.as_ref().clone().with_name(output.name()))).collect();
+        let columns = self.plan.named_keys();
         let time = keys.event_time().and_then(|key| {
             let name = columns.get(key.index)?.name();
             Some(match key.kind {

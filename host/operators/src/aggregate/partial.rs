@@ -13,7 +13,7 @@ use datafusion::physical_plan::aggregates::order::GroupOrdering;
 use std::sync::Arc;
 
 /// The groups of one batch.
-pub(super) struct Partial {
+pub(crate) struct Partial {
     /// `None` for the one group of a global aggregate.
     groups: Option<Box<dyn GroupValues>>,
     accumulators: Accumulators,
@@ -22,17 +22,17 @@ pub(super) struct Partial {
 }
 
 /// Groups with their partial states, as columns.
-pub(super) struct Groups {
+pub(crate) struct Groups {
     /// The keys.
-    pub(super) keys: Vec<ArrayRef>,
+    pub(crate) keys: Vec<ArrayRef>,
     /// The states of all functions.
-    pub(super) states: Vec<ArrayRef>,
+    pub(crate) states: Vec<ArrayRef>,
     /// How many groups.
-    pub(super) len: usize,
+    pub(crate) len: usize,
 }
 
 impl Partial {
-    pub(super) fn try_new(keys: &KeyColumns, functions: &Functions) -> Result<Self, DataFusionError> {
+    pub(crate) fn try_new(keys: &KeyColumns, functions: &Functions) -> Result<Self, DataFusionError> {
         let groups = match keys.is_global() {
             true => None,
             false => Some(new_group_values(Arc::clone(keys.flat_schema()), &GroupOrdering::None)?),
@@ -41,7 +41,7 @@ impl Partial {
     }
 
     /// Adds rows.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         keys: &KeyColumns,
         functions: &Functions,
@@ -61,7 +61,7 @@ impl Partial {
     }
 
     /// Ends the batch: one row per group.
-    pub(super) fn finish(mut self, keys: &KeyColumns, functions: &Functions) -> Result<Groups, DataFusionError> {
+    pub(crate) fn finish(mut self, keys: &KeyColumns, functions: &Functions) -> Result<Groups, DataFusionError> {
         let (columns, len) = match &mut self.groups {
             Some(groups) => {
                 let len = groups.len();

@@ -1,6 +1,7 @@
 //! What an aggregate is made of: handed over by the planner once per run.
 
-use arrow::datatypes::SchemaRef;
+use crate::OperatorError;
+use arrow::datatypes::{DataType, FieldRef, SchemaRef};
 use datafusion::physical_expr::PhysicalExprRef;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_plan::aggregates::PhysicalGroupBy;
@@ -28,6 +29,20 @@ pub struct AggregateSpec {
     pub event_time: Option<EventTimeKey>,
     /// Over how many partitions the state is spread; a global aggregate has one whatever this says.
     pub partitions: u32,
+}
+
+impl AggregateSpec {
+    /// Checks that the output has the columns of `keys` and then those of the functions.
+    pub(crate) fn check_output(&self, keys: &[FieldRef], operator: &str) -> Result<(), OperatorError> {
+        let functions = self.functions.iter().map(|function| function.field().data_type().clone());
+        let wanted: Vec<DataType> = keys.iter().map(|field| field.data_type().clone()).chain(functions).collect();
+        let has: Vec<DataType> = self.output.fields().iter().map(|field| field.data_type().clone()).collect();
+        if wanted != has {
+            let reason = format!("its columns are {wanted:?}, {has:?} are wanted");
+            return Err(OperatorError::Misfit { operator: operator.to_owned(), reason });
+        }
+        Ok(())
+    }
 }
 
 /// The grouping key that carries event time.

@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::{Event, Step, Story, events, events_schema, times};
 use crate::{Filter, Node, Pipeline, Project, Unnest, WatchEventTime};
 use arrow::array::{ArrayRef, Float64Array, Int64Array};
-use arrow::datatypes::{Field, Schema};
+use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::{ScalarValue, UnnestOptions};
 use datafusion::functions_aggregate::array_agg::array_agg_udaf;
 use datafusion::functions_aggregate::average::avg_udaf;

@@ -1,6 +1,6 @@
 //! GROUP BY as a stateful operator.
 
-use super::{Lowering, arrow_schema, from_operator};
+use super::{Lowering, arrow_schema, from_operator, unary};
 use crate::{PlanError, event_time};
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
@@ -17,7 +17,8 @@ use std::sync::Arc;
 impl Lowering<'_> {
     /// The aggregate of that scope.
     pub(super) fn aggregate(&mut self, aggregate: &Aggregate, scope: &str) -> Result<Node, PlanError> {
-        let uid = self.uids.assign(scope, "aggregate")?;
+        let session = session_key(&aggregate.group_expr, aggregate.input.schema());
+        let uid = self.uids.assign(scope, if session.is_some() { "session" } else { "aggregate" })?;
         // An aggregation below this one in the same scope is told from it by standing at its input.
         let child = self.node(&aggregate.input, &format!("{scope}-input"))?;
         let schema = aggregate.input.schema();
@@ -33,6 +34,14 @@ impl Lowering<'_> {
             event_time: event_time_key(&aggregate.group_expr, schema),
             partitions: self.input.settings.partitions,
         };
+        if let Some(session) = session {
+            // Of several keys with event time the session is the one that counts.
+            let field = aggregate.group_expr[session].to_field(schema);
+            let (_, field) = field.map_err(|error| PlanError::from_datafusion(&error))?;
+            let key = EventTimeKey { index: session, kind: EventTimeKind::Window };
+            let event_time = event_time::is_marked(&field).then_some(key);
+            return unary(ops::SessionWindows::try_new(AggregateSpec { event_time, ..spec }, session), child);
+        }
         let operator = ops::Aggregate::try_new(spec).map_err(from_operator)?;
         Ok(Node::Operator { operator: Box::new(operator), inputs: vec![child] })
     }
@@ -102,6 +111,11 @@ fn masks(sets: &GroupingSet, columns: &[Expr]) -> Vec<Vec<bool>> {
             .collect(),
         GroupingSet::GroupingSets(sets) => sets.iter().map(|kept| null_in(kept)).collect(),
     }
+}
+
+/// The key that is a session, if one is.
+fn session_key(keys: &[Expr], schema: &DFSchema) -> Option<usize> {
+    keys.iter().position(|key| key.to_field(schema).is_ok_and(|(_, field)| event_time::is_session(&field)))
 }
 
 /// The key that carries event time, if one does.

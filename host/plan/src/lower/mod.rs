@@ -5,6 +5,7 @@
 mod aggregate;
 mod expressions;
 mod static_side;
+mod stream_join;
 
 use crate::PlanError;
 use crate::dedup::DedupNode;
@@ -87,6 +88,8 @@ impl<'a> Lowering<'a> {
                 Ok(Node::Operator { operator: Box::new(sort), inputs: vec![child] })
             }
             LogicalPlan::Limit(limit) => self.limit(limit, scope),
+            // Where rows are worked on says nothing about the result.
+            LogicalPlan::Repartition(repartition) => self.node(&repartition.input, scope),
             LogicalPlan::Extension(extension) => {
                 let node = extension.node.as_any();
                 if let Some(node) = node.downcast_ref::<WatermarkNode>() {
@@ -96,6 +99,9 @@ impl<'a> Lowering<'a> {
                     Some(node) => self.deduplicate(node, scope),
                     None => Err(not_lowered(extension.node.name())),
                 }
+            }
+            LogicalPlan::Join(join) if has_stream(&join.left) && has_stream(&join.right) => {
+                self.stream_join(join, scope)
             }
             LogicalPlan::Join(join) => self.static_join(join, scope),
             other => Err(not_lowered(&other.display().to_string())),

@@ -11,12 +11,13 @@
 
 use super::rewrite::{Generator, function_name, placeholder_index};
 use crate::event_time;
-use crate::time_window::{WindowSpec, timestamp_type, window_function};
+use crate::session_window::plan_session;
+use crate::time_window::{WindowSpec, marked_time, time_argument, window_function};
 use arrow::datatypes::DataType;
 use datafusion::common::{Column, DFSchema, Result, UnnestOptions, plan_err};
 use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, ScalarUDF, cast};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, ScalarUDF};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{self, FunctionArg, FunctionArgExpr, FunctionArguments, TableFactor};
 use millstream_common::duration::parse_micros;
@@ -71,8 +72,10 @@ impl GeneratorPlanner {
         for argument in call_arguments(&generator.call)? {
             arguments.push(context.sql_to_expr(argument.clone(), input.schema())?);
         }
-        if name == "window" {
-            return plan_window(input, arguments);
+        match name.as_str() {
+            "window" => return plan_window(input, arguments),
+            "session_window" => return plan_session(input, arguments),
+            _ => {}
         }
         let (list, expands) = self.list_of(&name, arguments, input.schema())?;
         let outer = generator.outer || name.ends_with("_outer");
@@ -194,15 +197,9 @@ fn plan_window(input: LogicalPlan, mut arguments: Vec<Expr>) -> Result<LogicalPl
         );
     }
     let durations = arguments.split_off(1);
-    let mut time = arguments.remove(0);
-    let time_type = time.get_type(input.schema())?;
-    if matches!(time_type, DataType::Struct(_)) {
-        time = crate::time_window::window_time_function().call(vec![time]);
-    } else if time_type != timestamp_type() {
-        time = cast(time, timestamp_type());
-    }
+    let time = time_argument(arguments.remove(0), input.schema())?;
     let spec = window_spec(&durations)?;
-    let (_, time_field) = time.to_field(input.schema())?;
+    let time_field = marked_time(&time, input.schema())?;
     let metadata = event_time::metadata_of(&time_field);
     let input = LogicalPlanBuilder::from(input).filter(time.clone().is_not_null())?.build()?;
     let window = window_function(spec).call(vec![time]);

@@ -4,9 +4,12 @@
 //! generators in SELECT, `window(...)` as a grouping key) is rewritten in the syntax tree into relations that
 //! [`generator`] plans.
 
+pub(crate) mod casts;
 pub(crate) mod dialect;
 pub(crate) mod generator;
+pub(crate) mod grouping;
 pub(crate) mod names;
 pub(crate) mod parse;
+mod refused;
 pub(crate) mod rewrite;
 pub(crate) mod views;

@@ -14,7 +14,7 @@
 use crate::PlanError;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, GroupByExpr, Ident, LateralView, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr,
-    TableAlias, TableFactor, TableWithJoins, VisitMut, VisitorMut,
+    SetOperator, TableAlias, TableFactor, TableWithJoins, VisitMut, VisitorMut,
 };
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -25,7 +25,7 @@ const GENERATORS: [&str; 6] = ["explode", "explode_outer", "posexplode", "posexp
 /// A relation that gives 0..n rows per row of its input.
 #[derive(Debug, Clone)]
 pub(crate) struct Generator {
-    /// The call: a generator, a plugin's table function, or `window`.
+    /// The call: a generator, a plugin's table function, `window` or `session_window`.
     pub(crate) call: Function,
     /// Whether a row without result stays, with nulls.
     pub(crate) outer: bool,
@@ -50,8 +50,9 @@ pub(crate) fn placeholder_index(name: &str) -> Option<usize> {
 /// `table_functions` are the names of the plugins' table functions, in lower case.
 ///
 /// # Errors
-/// Two different windows in one SELECT, or a generator where none can stand.
+/// Two different windows in one SELECT, a generator where none can stand, or what [`super::refused`] refuses.
 pub(crate) fn rewrite(query: &mut Query, table_functions: &BTreeSet<String>) -> Result<Vec<Generator>, PlanError> {
+    super::refused::check(query)?;
     let mut rewriter = Rewriter { table_functions, generators: Vec::new() };
     match VisitMut::visit(query, &mut rewriter) {
         ControlFlow::Break(error) => Err(error),
@@ -98,7 +99,7 @@ impl VisitorMut for Rewriter<'_> {
             replace_windows(having, &mut window)?;
         }
         if let Some(call) = window {
-            let columns = vec![Ident::new("window")];
+            let columns = vec![Ident::new(function_name(&call))];
             self.push_relation(select, Generator { call, outer: false, table: None, columns });
         }
         ControlFlow::Continue(())
@@ -161,10 +162,14 @@ impl Rewriter<'_> {
     }
 }
 
-/// Columns of one name in the later branches of a UNION get names of their own: the first branch names the result.
+/// Columns of one name in the later branches of a UNION get names of their own: the first branch names the result. MINUS
+/// is another name of EXCEPT.
 fn name_repeated_columns(body: &mut SetExpr, is_later: bool) {
     match body {
-        SetExpr::SetOperation { left, right, .. } => {
+        SetExpr::SetOperation { op, left, right, .. } => {
+            if *op == SetOperator::Minus {
+                *op = SetOperator::Except;
+            }
             name_repeated_columns(left, is_later);
             name_repeated_columns(right, true);
         }
@@ -210,7 +215,10 @@ fn selects_window(select: &Select) -> bool {
     }
 }
 
-/// Replaces each call of `window` below `node` by the column `window`; all calls must be the same one.
+/// The functions that cut time into windows; the column that each makes has its name.
+const WINDOWS: [&str; 2] = ["window", "session_window"];
+
+/// Replaces each call of a window below `node` by the column of its name; all calls must be the same one.
 fn replace_windows<T: VisitMut>(node: &mut T, window: &mut Option<Function>) -> ControlFlow<PlanError> {
     VisitMut::visit(node, &mut WindowReplacer { window })
 }
@@ -224,11 +232,12 @@ impl VisitorMut for WindowReplacer<'_> {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<PlanError> {
         let Expr::Function(call) = expr else { return ControlFlow::Continue(()) };
-        if function_name(call) != "window" || call.over.is_some() {
+        let name = function_name(call);
+        if !WINDOWS.contains(&name.as_str()) || call.over.is_some() {
             return ControlFlow::Continue(());
         }
         if let Some(first) = self.window.as_ref()
-            && first.args != call.args
+            && (function_name(first) != name || first.args != call.args)
         {
             return ControlFlow::Break(PlanError::Unsupported {
                 rule: "two-windows",
@@ -237,7 +246,7 @@ impl VisitorMut for WindowReplacer<'_> {
             });
         }
         *self.window = Some(call.clone());
-        *expr = Expr::Identifier(Ident::new("window"));
+        *expr = Expr::Identifier(Ident::new(name));
         ControlFlow::Continue(())
     }
 }

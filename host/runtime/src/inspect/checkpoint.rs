@@ -238,7 +238,7 @@ fn keys(checkpoint: &Checkpoint, uid: &str, partition: u32, manifest: &StateMani
         reason: format!("an operator has a wrong name: {error}"),
         hint: "see with `millstream checkpoint verify` what is wrong".into(),
     })?;
-    Ok(offline_store::open(checkpoint, &uid, partition, manifest, "reader")?.metrics().keys)
+    Ok(offline_store::open(checkpoint, &uid, partition, manifest, ("reader", &offline_store::budget()))?.metrics().keys)
 }
 
 /// The files of one operator, partition by partition.

@@ -157,7 +157,8 @@ fn after(
         tables.push((table, reader));
     }
     for (partition, manifest) in (0..).zip(&files) {
-        let mut store = offline_store::open(checkpoint, &uid, partition, manifest, "reader")?;
+        let mut store =
+            offline_store::open(checkpoint, &uid, partition, manifest, ("reader", &offline_store::budget()))?;
         if let Some(untold) = store.families().into_iter().find(|spec| !told.contains(&spec.name)) {
             let reason = format!("its files have a family `{}` that the checkpoint does not tell of", untold.name);
             return Err(unknown(&uid, reason));
@@ -234,7 +235,7 @@ fn read(
     // The store refuses a family whose files carry another schema.
     let id = store.family(&FamilySpec { schema_id: family.schema_id.clone(), ..spec })?;
     let mut entries: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
-    store.scan(id, &mut |key, value| entries.push((key.to_vec(), value.to_vec())));
+    store.scan(id, &mut |key, value| entries.push((key.to_vec(), value.to_vec())))?;
     entries.sort_unstable();
     entries.truncate(room);
     if entries.is_empty() {

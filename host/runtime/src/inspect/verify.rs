@@ -93,7 +93,7 @@ fn state(checkpoint: &Checkpoint, commits: &[BatchId], report: &mut VerifyReport
     }
     report.stores = stores.len();
     for ((uid, partition), versions) in &stores {
-        let broken = broken_versions(checkpoint, uid, *partition, versions);
+        let broken = broken_versions(checkpoint, uid, *partition, versions)?;
         // One damaged file breaks every version that is built on it: one finding per cause.
         let mut by_cause: BTreeMap<String, (Vec<BatchId>, Option<String>)> = BTreeMap::new();
         for (batch, error) in broken {
@@ -115,20 +115,22 @@ fn broken_versions(
     uid: &OperatorUid,
     partition: u32,
     versions: &Versions,
-) -> Vec<(BatchId, StateError)> {
+) -> Result<Vec<(BatchId, StateError)>, StateError> {
     let mut whole: Vec<&StateManifest> = Vec::new();
     let mut broken = Vec::new();
     for (batch, manifest) in versions.iter().rev() {
         if whole.iter().any(|later| later.files.starts_with(&manifest.files)) {
             continue;
         }
-        match offline_store::open(checkpoint, uid, partition, manifest, "verify") {
+        match offline_store::open(checkpoint, uid, partition, manifest, ("verify", &offline_store::budget())) {
             Ok(_) => whole.push(manifest),
+            // Nothing is wrong with the files.
+            Err(error @ StateError::Spill { .. }) => return Err(error),
             Err(error) => broken.push((*batch, error)),
         }
     }
     broken.reverse();
-    broken
+    Ok(broken)
 }
 
 fn span(batches: &[BatchId]) -> String {

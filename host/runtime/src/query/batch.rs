@@ -261,7 +261,8 @@ fn retain_former(
         }
         let named: Vec<_> = retained.iter().filter_map(|(_, manifests)| of_partition(manifests, partition)).collect();
         let empty = StateManifest { version, files: Vec::new() };
-        offline_store::open(checkpoint, uid, partition, &empty, "retention")?.retain(&named)?;
+        offline_store::open(checkpoint, uid, partition, &empty, ("retention", &offline_store::budget()))?
+            .retain(&named)?;
     }
     Ok(())
 }
@@ -300,9 +301,11 @@ fn progress(
     let since_last = run.last_trigger_ms.map_or(0, |last| (definition.trigger_ms - last).max(0) as u64);
     let total: u64 = rows.values().sum();
     let mut state_operators = Vec::new();
+    let is_limited = run.budget.is_some();
     let visited: Result<(), Infallible> = run.pipeline.for_each_stateful(|operator| {
         let partitions = operator.partitions();
-        state_operators.push(StateOperatorProgress::new(operator.uid().as_str(), partitions, &operator.metrics()));
+        let (uid, metrics) = (operator.uid().as_str(), operator.metrics());
+        state_operators.push(StateOperatorProgress::new(uid, partitions, &metrics, is_limited));
         Ok(())
     });
     match visited {

@@ -22,7 +22,10 @@ mod swap;
 pub use changes::{ColumnChange, QueryChange};
 pub(crate) use changes::{advice, describe as describe_changes, families_of};
 pub use handle::{ProgressListener, QueryStatus, StreamingQuery};
-pub(crate) use open::{check_opened, checkpoint_option, plan, without_checkpoint};
+pub(crate) use open::{
+    RunningPlugin, check_mode, check_opened, check_sink, checkpoint_option, folder_of_its_own, load_plugins, plan,
+    query_input, tables as read_tables, without_checkpoint,
+};
 pub use run::QueryRun;
 pub(crate) use run::look;
 pub use swap::{SwapRequest, Swapped};

@@ -6,7 +6,7 @@ use crate::{RuntimeError, Session};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use bytes::Bytes;
-use millstream_checkpoint::{Checkpoint, PluginPin};
+use millstream_checkpoint::{Checkpoint, PluginPin, ResumePoint};
 use millstream_common::{BatchTime, Digest, Options, OutputMode, ReadLimit, SqlSettings, StopSignal};
 use millstream_plan::{PlanSettings, QueryInput, StaticTable, StreamInput, StreamingPlan};
 use millstream_sink::{Guarantee, Sink, SinkContext, SinkError};
@@ -25,9 +25,9 @@ pub(super) struct RunningSource {
 }
 
 /// A plugin at work.
-pub(super) struct RunningPlugin {
+pub(crate) struct RunningPlugin {
     /// Where it stands in the query.
-    pub(super) slot: Arc<PluginSlot>,
+    pub(crate) slot: Arc<PluginSlot>,
     /// The component that ran first in this run.
     pub(super) bytes: Bytes,
     /// The component that the query names; the one that runs may be another since a swap.
@@ -80,8 +80,13 @@ pub(super) fn edited_plugins<'a>(specs: &'a [PluginSpec], recovered: &Recovered)
     specs.iter().filter(is_edited).collect()
 }
 
+/// Loads the plugins as the query names them.
+pub(crate) fn load_plugins(host: &Arc<PluginHost>, specs: &[PluginSpec]) -> Result<Vec<RunningPlugin>, RuntimeError> {
+    plugins(host, specs, &Recovered { point: ResumePoint::Fresh }, None)
+}
+
 /// Reads the static tables.
-pub(super) fn tables(
+pub(crate) fn tables(
     session: &Session,
     specs: &[TableSpec],
     stop: &StopSignal,
@@ -99,10 +104,7 @@ pub(super) fn tables(
 
 /// Reads a table through a source, whose own log goes to a folder that is thrown away.
 fn read_table(session: &Session, spec: &SourceSpec, stop: &StopSignal) -> Result<StaticTable, RuntimeError> {
-    let scratch = tempfile::tempdir().map_err(|error| RuntimeError::Invalid {
-        reason: format!("table `{}` cannot be read: no temporary folder can be made: {error}", spec.name),
-        hint: None,
-    })?;
+    let scratch = folder_of_its_own(&format!("table `{}`", spec.name))?;
     let context = SourceContext {
         files: session.open_checkpoint(&scratch.path().display().to_string(), &[])?,
         clock: Arc::clone(session.clock()),
@@ -120,6 +122,14 @@ fn read_table(session: &Session, spec: &SourceSpec, stop: &StopSignal) -> Result
     Ok(StaticTable { name: spec.name.clone(), schema, rows })
 }
 
+/// A temporary folder for what a source writes down while `what` is read.
+pub(crate) fn folder_of_its_own(what: &str) -> Result<tempfile::TempDir, RuntimeError> {
+    tempfile::tempdir().map_err(|error| RuntimeError::Invalid {
+        reason: format!("{what} cannot be read: no temporary folder can be made: {error}"),
+        hint: Some("make room in the folder for temporary files, or name another one with TMPDIR".into()),
+    })
+}
+
 /// Plans the query.
 pub(crate) fn plan(
     session: &Session,
@@ -128,6 +138,17 @@ pub(crate) fn plan(
     plugins: Vec<Arc<PluginSlot>>,
     batch_time: &BatchTime,
 ) -> Result<StreamingPlan, RuntimeError> {
+    Ok(millstream_plan::plan(&query_input(session, spec, tables, plugins, batch_time)?)?)
+}
+
+/// What the planner is told of a query.
+pub(crate) fn query_input(
+    session: &Session,
+    spec: &QuerySpec,
+    tables: Vec<StaticTable>,
+    plugins: Vec<Arc<PluginSlot>>,
+    batch_time: &BatchTime,
+) -> Result<QueryInput, RuntimeError> {
     let mut streams = Vec::new();
     for stream in &spec.streams {
         let schema: SchemaRef = session.sources().factory(&stream.source)?.schema(&stream.source)?;
@@ -138,7 +159,7 @@ pub(crate) fn plan(
             drop_duplicates: stream.drop_duplicates.clone(),
         });
     }
-    let input = QueryInput {
+    Ok(QueryInput {
         streams,
         tables,
         plugins,
@@ -149,8 +170,7 @@ pub(crate) fn plan(
             partitions: spec.settings.partitions,
             uids: spec.uids.clone(),
         },
-    };
-    Ok(millstream_plan::plan(&input)?)
+    })
 }
 
 /// Opens the sources that the plan reads, at the offsets where the last batch ended.
@@ -182,7 +202,7 @@ pub(super) fn sources(
 }
 
 /// Checks the sink's options; opens nothing.
-pub(super) fn check_sink(session: &Session, spec: &QuerySpec) -> Result<(), RuntimeError> {
+pub(crate) fn check_sink(session: &Session, spec: &QuerySpec) -> Result<(), RuntimeError> {
     Ok(session.sinks().factory(&spec.sink)?.check(&spec.sink)?)
 }
 
@@ -193,19 +213,26 @@ pub(super) fn sink(session: &Session, spec: &QuerySpec, context: SinkContext) ->
     Ok(sink)
 }
 
+/// Refuses a sink that does not take an output mode.
+pub(crate) fn check_mode(sink: &dyn Sink, format: &str, mode: OutputMode) -> Result<(), SinkError> {
+    if sink.supports(mode) {
+        return Ok(());
+    }
+    let modes = [OutputMode::Append, OutputMode::Update, OutputMode::Complete];
+    let known = modes.into_iter().filter(|mode| sink.supports(*mode)).map(|mode| mode.to_string());
+    Err(SinkError::Mode { sink: format.to_owned(), mode, known: known.collect::<Vec<_>>().join(", ") })
+}
+
 /// Refuses a sink that does not take the query's output mode, or that needs a checkpoint where there is none; `hint` is how
 /// to give one.
 pub(crate) fn check_opened(sink: &dyn Sink, spec: &QuerySpec, hint: &str) -> Result<(), RuntimeError> {
-    let format = &spec.sink.format;
-    if !sink.supports(spec.mode) {
-        let modes = [OutputMode::Append, OutputMode::Update, OutputMode::Complete];
-        let known = modes.into_iter().filter(|mode| sink.supports(*mode)).map(|mode| mode.to_string());
-        let known = known.collect::<Vec<_>>().join(", ");
-        return Err(SinkError::Mode { sink: format.clone(), mode: spec.mode, known }.into());
-    }
+    check_mode(sink, &spec.sink.format, spec.mode)?;
     if sink.guarantee() == Guarantee::ExactlyOnce && spec.checkpoint.is_none() {
         return Err(RuntimeError::Invalid {
-            reason: format!("sink `{format}` writes exactly once, and for that the query needs a checkpoint"),
+            reason: format!(
+                "sink `{}` writes exactly once, and for that the query needs a checkpoint",
+                spec.sink.format
+            ),
             hint: Some(hint.into()),
         });
     }

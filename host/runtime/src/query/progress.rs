@@ -72,14 +72,23 @@ pub struct StateOperatorProgress {
     pub num_shuffle_partitions: u32,
     /// Stores: one per partition.
     pub num_state_store_instances: u32,
-    /// Counters of one kind of operator: `numDroppedDuplicateRows`.
+    /// Counters of one kind of operator: `numDroppedDuplicateRows`; and when the memory of state is limited,
+    /// `stateSpilledKeys`, the keys whose rows are not in memory, and `stateSpilledBytes`, what they take on disk.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub custom_metrics: BTreeMap<String, u64>,
 }
 
 impl StateOperatorProgress {
-    /// From an operator's counters.
-    pub(crate) fn new(uid: &str, partitions: u32, metrics: &OperatorMetrics) -> Self {
+    /// From an operator's counters; `is_limited` is whether its state may spill.
+    pub(crate) fn new(uid: &str, partitions: u32, metrics: &OperatorMetrics, is_limited: bool) -> Self {
+        let mut custom_metrics = BTreeMap::new();
+        if let Some(rows) = metrics.rows_dropped_as_duplicates {
+            custom_metrics.insert("numDroppedDuplicateRows".to_owned(), rows);
+        }
+        if is_limited {
+            custom_metrics.insert("stateSpilledBytes".to_owned(), metrics.spilled_bytes);
+            custom_metrics.insert("stateSpilledKeys".to_owned(), metrics.spilled_keys);
+        }
         Self {
             operator_name: metrics.operator_name.clone(),
             uid: uid.to_owned(),
@@ -93,11 +102,7 @@ impl StateOperatorProgress {
             num_rows_dropped_by_watermark: metrics.rows_dropped_by_watermark,
             num_shuffle_partitions: partitions,
             num_state_store_instances: partitions,
-            custom_metrics: metrics
-                .rows_dropped_as_duplicates
-                .map(|rows| ("numDroppedDuplicateRows".to_owned(), rows))
-                .into_iter()
-                .collect(),
+            custom_metrics,
         }
     }
 }

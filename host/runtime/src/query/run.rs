@@ -18,10 +18,9 @@ use millstream_operators::{Pipeline, StateOpener};
 use millstream_plan::{SourceSlot, StreamingPlan};
 use millstream_sink::{Sink, SinkContext};
 use millstream_source::Offset;
-use millstream_state::{LogStore, StateError, StateManifest, StateStore, StoreOptions};
+use millstream_state::{LogStore, MemoryBudget, StateError, StateManifest, StateStore, StoreOptions};
 use millstream_wasm::PluginHost;
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::sync::Arc;
 
 /// One life of a query: from recovery to stop, one batch per call of [`run_next`](Self::run_next).
@@ -35,6 +34,8 @@ pub struct QueryRun {
     pub(super) mode: OutputMode,
     pub(super) trigger: Trigger,
     pub(super) settings: Settings,
+    /// The memory that state may take, if it is limited.
+    pub(super) budget: Option<Arc<MemoryBudget>>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) stop: StopSignal,
     pub(super) checkpoint: Checkpoint,
@@ -107,7 +108,8 @@ impl QueryRun {
         let plan = &mut planned.plan;
         let manifests = recovered.manifests(&mut plan.pipeline)?;
         let id = checkpoint.query();
-        let opener = Opener { checkpoint: &checkpoint, run_id, settings: &spec.settings };
+        let budget = budget(&spec)?;
+        let opener = Opener { checkpoint: &checkpoint, run_id, settings: &spec.settings, budget: budget.as_ref() };
         plan.pipeline.for_each_stateful(|operator| {
             let files = &manifests[&operator.uid().clone()];
             operator.open(&opener, files).map_err(RuntimeError::from)
@@ -130,6 +132,7 @@ impl QueryRun {
             mode: spec.mode,
             trigger: spec.trigger,
             settings: spec.settings,
+            budget,
             clock,
             stop,
             lease,
@@ -253,12 +256,7 @@ impl QueryRun {
         if !self.settings.no_data_batches || !self.has_watermark || new <= old || self.next == BatchId::FIRST {
             return false;
         }
-        let mut wanted = false;
-        let visited: Result<(), Infallible> = self.pipeline.for_each_stateful(|operator| {
-            wanted |= operator.wants_no_data_batch(old, new);
-            Ok(())
-        });
-        matches!(visited, Ok(())) && wanted
+        self.pipeline.wants_no_data_batch(old, new)
     }
 
     /// The plan, the operators with their uids and state, the plugins with their digests.
@@ -390,11 +388,23 @@ fn checkpoint_place(spec: &QuerySpec) -> Result<(String, Option<tempfile::TempDi
     Ok((temporary.path().display().to_string(), Some(temporary)))
 }
 
+/// The memory that state may take. That its folder takes a file is found out now and not when it is first needed.
+fn budget(spec: &QuerySpec) -> Result<Option<Arc<MemoryBudget>>, RuntimeError> {
+    let Some(limit) = spec.state.memory else { return Ok(None) };
+    let folder = spec.state.spill_folder();
+    tempfile::tempfile_in(&folder).map_err(|error| RuntimeError::Invalid {
+        reason: format!("the folder `{}` for state beyond the memory limit takes no files: {error}", folder.display()),
+        hint: Some("make it, or name another one with `directories.spill` in the host file".into()),
+    })?;
+    Ok(Some(Arc::new(MemoryBudget::new(limit, folder))))
+}
+
 /// Opens stores in the checkpoint.
 struct Opener<'a> {
     checkpoint: &'a Checkpoint,
     run_id: RunId,
     settings: &'a Settings,
+    budget: Option<&'a Arc<MemoryBudget>>,
 }
 
 impl StateOpener for Opener<'_> {
@@ -409,6 +419,7 @@ impl StateOpener for Opener<'_> {
             files: Arc::new(files),
             writer: self.run_id.0.simple().to_string(),
             changelogs_before_snapshot: self.settings.changelogs_before_snapshot,
+            budget: self.budget.map(Arc::clone),
         };
         Ok(Box::new(LogStore::open(options, manifest)?))
     }

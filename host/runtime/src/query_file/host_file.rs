@@ -3,6 +3,10 @@
 //! ```toml
 //! [directories]
 //! run = "/run/millstream"                        # control sockets of running queries
+//! spill = "/var/tmp"                             # state beyond its memory; default: the system's temporary folder
+//!
+//! [state]
+//! memory = "512 MiB"                             # for the state of each query; without it there is no limit
 //!
 //! [object_store]                                 # for checkpoints on object stores
 //! aws_region = "eu-central-1"
@@ -23,18 +27,23 @@
 use super::plugins::{self, PluginGrants};
 use super::scalar::{DottedScalars, Scalar};
 use super::text::SourceText;
-use super::{FILE_BYTES, Origin, QueryFileError};
+use super::{FILE_BYTES, Origin, QueryFileError, size};
 use crate::Settings;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 
+/// The least and the most memory that state can be given.
+const STATE_MEMORY: (u64, u64) = (1 << 20, 1 << 44);
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawHost {
     #[serde(default)]
     directories: RawDirectories,
+    #[serde(default)]
+    state: RawState,
     #[serde(default)]
     object_store: BTreeMap<String, Spanned<RawSecret>>,
     #[serde(default)]
@@ -47,6 +56,13 @@ struct RawHost {
 #[serde(deny_unknown_fields)]
 struct RawDirectories {
     run: Option<Spanned<String>>,
+    spill: Option<Spanned<String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawState {
+    memory: Option<Spanned<Scalar>>,
 }
 
 /// `[plugins]`: what a plugin gets, and the most that it can ask for.
@@ -88,6 +104,10 @@ impl<'de> Deserialize<'de> for RawSecret {
 #[derive(Debug, Default)]
 pub(super) struct HostFile {
     pub(super) run_dir: Option<(PathBuf, Origin)>,
+    /// Where state goes that has no room in memory.
+    pub(super) spill: Option<(PathBuf, Origin)>,
+    /// Bytes for the state of a query.
+    pub(super) state_memory: Option<(u64, Origin)>,
     /// Name, value, origin.
     pub(super) object_store: Vec<(String, String, Origin)>,
     pub(super) grants: PluginGrants,
@@ -100,10 +120,18 @@ pub(super) fn load(path: Option<&Path>, env: &[(String, String)]) -> Result<Host
     let Some(path) = path else { return Ok(HostFile::default()) };
     let text = SourceText::read(path, FILE_BYTES, "a host file")?;
     let raw: RawHost = text.parse()?;
-    let run_dir = raw
-        .directories
-        .run
-        .map(|run| (PathBuf::from(text.resolve(run.get_ref())), Origin::HostFile(text.place_of(&run))));
+    let folder = |folder: Spanned<String>| {
+        (PathBuf::from(text.resolve(folder.get_ref())), Origin::HostFile(text.place_of(&folder)))
+    };
+    let run_dir = raw.directories.run.map(folder);
+    let spill = raw.directories.spill.map(folder);
+    let state_memory = raw.state.memory.map(|memory| {
+        let value = &memory.get_ref().0;
+        let bytes =
+            size::within(value, STATE_MEMORY).map_err(|reason| text.invalid(&memory, "state.memory", value, reason))?;
+        Ok::<_, QueryFileError>((bytes, Origin::HostFile(text.place_of(&memory))))
+    });
+    let state_memory = state_memory.transpose()?;
     let object_store = raw.object_store.iter().map(|(name, secret)| {
         let origin = Origin::HostFile(text.place_of(secret));
         Ok((name.clone(), secret_value(&text, name, secret, env)?, origin))
@@ -117,7 +145,7 @@ pub(super) fn load(path: Option<&Path>, env: &[(String, String)]) -> Result<Host
             .map_err(|error| QueryFileError::Syntax { place: text.place_of(&value), message: error.to_string() })?;
         settings.push((name, value.get_ref().0.clone(), Origin::HostFile(text.place_of(&value))));
     }
-    Ok(HostFile { run_dir, object_store, grants, settings })
+    Ok(HostFile { run_dir, spill, state_memory, object_store, grants, settings })
 }
 
 fn secret_value(

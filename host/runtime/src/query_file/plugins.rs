@@ -87,19 +87,11 @@ fn grant<T: Copy + Ord>(
 }
 
 fn memory(text: &str) -> Result<u64, String> {
-    sized(text, 1 << 16, MEMORY_BYTES)
+    size::within(text, (1 << 16, MEMORY_BYTES))
 }
 
 fn result(text: &str) -> Result<u64, String> {
-    sized(text, 1, RESULT_BYTES)
-}
-
-fn sized(text: &str, least: u64, most: u64) -> Result<u64, String> {
-    let bytes = size::parse(text)?;
-    if (least..=most).contains(&bytes) {
-        return Ok(bytes);
-    }
-    Err(format!("a size from {} to {} is expected", size::format(least), size::format(most)))
+    size::within(text, (1, RESULT_BYTES))
 }
 
 fn deadline(text: &str) -> Result<Duration, String> {

@@ -26,6 +26,15 @@ pub(super) fn parse(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Parses a size that has a least and a most value.
+pub(super) fn within(text: &str, (least, most): (u64, u64)) -> Result<u64, String> {
+    let bytes = parse(text)?;
+    if (least..=most).contains(&bytes) {
+        return Ok(bytes);
+    }
+    Err(format!("a size from {} to {} is expected", format(least), format(most)))
+}
+
 /// A size for people.
 pub(super) fn format(bytes: u64) -> String {
     let (factor, unit) = [(1u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")]

@@ -316,3 +316,30 @@ fn sparks_option_for_the_checkpoint_is_taken_too_but_not_twice() {
     let refused = refusal(&format!("checkpoint = \"d\"\n{with_option}"));
     assert!(refused.contains("are both there"), "{refused}");
 }
+
+#[test]
+fn memory_of_state_is_the_operators_and_is_shown() {
+    let host = "[directories]\nspill = \"beyond\"\n[state]\nmemory = \"512 MiB\"";
+    let files = Files::new(&[("query.toml", MINIMAL), ("host.toml", host)]);
+    let loaded = files.load(&[], Overrides::default()).unwrap();
+    assert_eq!(loaded.spec.state.memory, Some(512 << 20));
+    assert_eq!(loaded.spec.state.spill.as_deref(), Some(&*files.path("beyond")));
+    let shown = value(&loaded, "state.memory");
+    assert_eq!(
+        (&*shown.value, shown.origin.to_string()),
+        ("512 MiB", format!("host file {}:4", files.text("host.toml")))
+    );
+    assert_eq!(value(&loaded, "directories.spill").value, files.text("beyond"));
+
+    let loaded = load_text(MINIMAL).unwrap();
+    assert_eq!((loaded.spec.state.memory, &*value(&loaded, "state.memory").value), (None, "no limit"));
+    for (memory, reason) in
+        [("\"12 parsecs\"", "write a whole number and a unit"), ("1000", "a size from 1 MiB to 16384 GiB is expected")]
+    {
+        let host = format!("[state]\nmemory = {memory}");
+        let files = Files::new(&[("query.toml", MINIMAL), ("host.toml", &host)]);
+        let error = files.load(&[], Overrides::default()).unwrap_err();
+        assert!(error.to_string().contains(reason), "{error}");
+    }
+    assert!(refusal(&format!("{MINIMAL}\n[state]\nmemory = \"1 MiB\"")).contains("state"));
+}

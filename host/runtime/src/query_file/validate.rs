@@ -4,8 +4,8 @@ use super::environment::Environment;
 use super::host_file::HostFile;
 use super::raw::RawQuery;
 use super::text::{self, SourceText, shortened};
-use super::{LoadedQuery, Origin, Overrides, QueryFileError, SQL_BYTES, Value, connectors, plugins, trigger};
-use crate::{QuerySpec, Settings};
+use super::{LoadedQuery, Origin, Overrides, QueryFileError, SQL_BYTES, Value, connectors, plugins, size, trigger};
+use crate::{QuerySpec, Settings, StateLimits};
 use millstream_common::{OperatorUid, OutputMode, Trigger};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -55,6 +55,7 @@ pub(super) fn query(
     if let Some((folder, origin)) = &host.run_dir {
         values.push(Value::new("directories.run", folder.to_string_lossy(), origin.clone()));
     }
+    let state = state_limits(host, &mut values);
     let spec = QuerySpec {
         name,
         streams,
@@ -68,6 +69,7 @@ pub(super) fn query(
         checkpoint_options: host.object_store.iter().map(|(name, value, _)| (name.clone(), value.clone())).collect(),
         settings,
         uids,
+        state,
     };
     let file = text.path.file_name().map_or_else(|| text.folder.clone(), |name| text.folder.join(name));
     Ok(LoadedQuery { spec, values, file, run_dir: host.run_dir.as_ref().map(|(folder, _)| folder.clone()) })
@@ -250,6 +252,22 @@ fn uids(
         uids.insert(uid.clone(), wanted.as_str().to_owned());
     }
     Ok(uids)
+}
+
+/// The operator's alone: a query cannot ask for more.
+fn state_limits(host: &HostFile, values: &mut Vec<Value>) -> StateLimits {
+    let limits = StateLimits {
+        memory: host.state_memory.as_ref().map(|(bytes, _)| *bytes),
+        spill: host.spill.as_ref().map(|(folder, _)| folder.clone()),
+    };
+    let origin = host.state_memory.as_ref().map_or(Origin::Default, |(_, origin)| origin.clone());
+    let memory = limits.memory.map_or_else(|| "no limit".into(), size::format);
+    values.push(Value::new("state.memory", memory, origin));
+    if limits.memory.is_some() || host.spill.is_some() {
+        let origin = host.spill.as_ref().map_or(Origin::Default, |(_, origin)| origin.clone());
+        values.push(Value::new("directories.spill", limits.spill_folder().to_string_lossy(), origin));
+    }
+    limits
 }
 
 fn settings(

@@ -8,7 +8,7 @@ pub use data_frame::DataFrame;
 pub use reader::DataStreamReader;
 pub use writer::DataStreamWriter;
 
-use crate::spec::PluginSpec;
+use crate::spec::{PluginSpec, StateLimits};
 use crate::{RuntimeError, Settings};
 use millstream_common::{Clock, DurableFiles, SystemClock};
 use millstream_sink::SinkRegistry;
@@ -33,6 +33,7 @@ struct Inner {
     sinks: SinkRegistry,
     open_checkpoint: OpenCheckpoint,
     settings: Mutex<Settings>,
+    state_limits: Mutex<StateLimits>,
     plugin_host: OnceLock<Arc<PluginHost>>,
     /// Temporary views, by name.
     views: Mutex<BTreeMap<String, DataFrame>>,
@@ -85,6 +86,7 @@ impl SessionBuilder {
             sinks: self.sinks,
             open_checkpoint: self.open_checkpoint,
             settings: Mutex::default(),
+            state_limits: Mutex::default(),
             plugin_host: OnceLock::new(),
             views: Mutex::default(),
             plugins: Mutex::default(),
@@ -145,6 +147,16 @@ impl Session {
     /// The settings of queries that start from now on.
     pub fn settings(&self) -> Settings {
         lock(&self.inner.settings).clone()
+    }
+
+    /// Limits the memory that the state of each query takes which starts from now on.
+    pub fn limit_state(&self, limits: StateLimits) {
+        *lock(&self.inner.state_limits) = limits;
+    }
+
+    /// What the state of a query may take that starts from now on.
+    pub fn state_limits(&self) -> StateLimits {
+        lock(&self.inner.state_limits).clone()
     }
 
     /// The source connectors.

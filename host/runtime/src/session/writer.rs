@@ -95,6 +95,7 @@ impl DataStreamWriter {
             checkpoint_options: Vec::new(),
             settings: session.settings(),
             uids: BTreeMap::new(),
+            state: session.state_limits(),
         })
     }
 

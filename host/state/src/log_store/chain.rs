@@ -16,13 +16,15 @@ use millstream_common::{DurableError, DurableFiles};
 pub(super) struct Chain<'a> {
     files: &'a dyn DurableFiles,
     place: String,
+    /// The version of the snapshot, while only parts of it have come.
+    snapshot: Option<u64>,
     begun: bool,
     lineage: Lineage,
 }
 
 impl<'a> Chain<'a> {
     pub(super) fn new(files: &'a dyn DurableFiles) -> Self {
-        Self { files, place: files.location(), begun: false, lineage: Lineage::default() }
+        Self { files, place: files.location(), snapshot: None, begun: false, lineage: Lineage::default() }
     }
 
     pub(super) fn lineage(&self) -> Lineage {
@@ -67,9 +69,14 @@ impl<'a> Chain<'a> {
             ));
         }
         match frame.kind {
-            StateFileKind::Snapshot if self.begun => return Err("a snapshot follows another file".into()),
-            StateFileKind::Snapshot => self.lineage = frame.lineage,
+            StateFileKind::Snapshot if !self.begun => {
+                self.lineage = frame.lineage;
+                self.snapshot = Some(frame.version);
+            }
+            StateFileKind::Snapshot if (self.snapshot, self.lineage) == (Some(frame.version), frame.lineage) => {}
+            StateFileKind::Snapshot => return Err("a snapshot follows another file".into()),
             StateFileKind::Changelog => {
+                self.snapshot = None;
                 if frame.lineage != self.lineage {
                     return Err(format!(
                         "it follows version {} with checksum {:08x}, the files before it end with version {} and checksum {:08x}",

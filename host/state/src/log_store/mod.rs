@@ -5,7 +5,9 @@
 //!        │                                              ▲          │
 //!        ▼            prepare: records of the batch     │          │ old snapshot + changelogs
 //!   tables in memory ─────────────────────────► 8-w.changelog      ▼
-//!        ▲                                                 7-w.snapshot (own thread)
+//!        ▲   │  ▲                                          7-w.snapshot (own thread)
+//!        │   ▼  └── recall: before a key is read or changed
+//!        │  spill: rows that a memory limit leaves no room for; ends with the run
 //!        └── abort: undo, backwards
 //! ```
 //!
@@ -16,27 +18,37 @@
 //! It does not decide which version is right, nor when a batch is done: the commit log does.
 
 mod chain;
+mod eviction;
 mod family;
 mod frame;
 mod open_batch;
+mod parts;
 mod record;
 mod snapshot;
+mod spill;
+#[cfg(test)]
+mod spilled_tests;
 mod table;
 #[cfg(test)]
 mod tests;
 
+use crate::budget::Share;
 use crate::{
-    ByteRows, FamilyId, FamilySpec, StateError, StateFile, StateFileKind, StateManifest, StateMetrics, StateStore,
-    StoreOptions,
+    ByteRows, FamilyId, FamilySpec, MemoryBudget, StateError, StateFile, StateFileKind, StateManifest, StateMetrics,
+    StateStore, StoreOptions,
 };
 use chain::Chain;
+use eviction::Evicted;
 use family::Family;
 use frame::{Frame, FrameFamily, Lineage};
 use hashbrown::DefaultHashBuilder;
-use millstream_common::DurableError;
+use millstream_common::{DurableError, describe_chain};
 use open_batch::OpenBatch;
 use record::Record;
 use snapshot::{Background, Order, each_record};
+use std::io;
+use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 use table::Entry;
 
@@ -46,6 +58,15 @@ const LEAST_RECORD: u64 = 4;
 /// How many names are tried for one changelog.
 const MOST_NAMES: u32 = 1000;
 
+/// So many rows are changed between two looks at the memory budget.
+const ROWS_AT_ONCE: usize = 512;
+
+/// A file of the spill has no fewer rows, unless there are no more.
+const LEAST_RUN: usize = 256;
+
+/// So many entries are looked at to know which are the coldest.
+const SAMPLE: usize = 4096;
+
 /// A [`StateStore`] over durable files.
 #[derive(Debug)]
 pub struct LogStore {
@@ -53,6 +74,7 @@ pub struct LogStore {
     hasher: DefaultHashBuilder,
     families: Vec<Family>,
     batch: OpenBatch,
+    share: Share,
     version: u64,
     /// The files of `version`.
     files: Vec<StateFile>,
@@ -77,11 +99,13 @@ impl LogStore {
     /// it on a schema.
     pub fn open(options: StoreOptions, manifest: &StateManifest) -> Result<Self, StateError> {
         let files = Arc::clone(&options.files);
+        let share = Share::new(options.budget.clone());
         let mut store = Self {
             options,
             hasher: DefaultHashBuilder::default(),
             families: Vec::new(),
-            batch: OpenBatch::new(),
+            batch: OpenBatch::new(share.budget().map(MemoryBudget::limit)),
+            share,
             version: manifest.version,
             files: manifest.files.clone(),
             lineage: Lineage::default(),
@@ -93,20 +117,25 @@ impl LogStore {
         for file in &manifest.files {
             let bytes = chain.get(file)?;
             let frame = chain.next(file, &bytes)?;
-            store.load(&frame).map_err(|reason| chain.damaged(&file.name, reason))?;
+            store.load(&frame).map_err(|failure| match failure {
+                LoadFailure::Damaged(reason) => chain.damaged(&file.name, reason),
+                LoadFailure::Spill(error) => store.spilled(error),
+            })?;
         }
         chain.end(manifest)?;
         store.lineage = chain.lineage();
+        store.rest();
         Ok(store)
     }
 
     /// Plays one file over the tables.
-    fn load(&mut self, frame: &Frame<'_>) -> Result<(), String> {
+    fn load(&mut self, frame: &Frame<'_>) -> Result<(), LoadFailure> {
         let mut numbers = Vec::new();
         for family in &frame.families {
             let number = match self.families.iter().position(|known| known.name == family.name) {
                 Some(number) if self.families[number].schema_id != family.schema_id => {
-                    return Err(format!("family `{}` changes its schema between files", family.name));
+                    let reason = format!("family `{}` changes its schema between files", family.name);
+                    return Err(LoadFailure::Damaged(reason));
                 }
                 Some(number) => number,
                 None => {
@@ -116,26 +145,48 @@ impl LogStore {
             };
             numbers.push(number);
         }
-        if let ([only], StateFileKind::Snapshot) = (&*numbers, frame.kind) {
+        if let ([only], StateFileKind::Snapshot, false) = (&*numbers, frame.kind, self.share.is_limited()) {
             let most = frame.records.min(frame.body.len() as u64 / LEAST_RECORD);
             self.families[*only].reserve(&self.hasher, most as usize);
         }
+        let mut records: Vec<Record<'_>> = Vec::with_capacity(ROWS_AT_ONCE);
+        each_record(frame, |record| {
+            records.push(record.of_family(numbers[record.family()]));
+            if records.len() < ROWS_AT_ONCE {
+                return Ok(());
+            }
+            let loaded = self.load_records(&records);
+            records.clear();
+            loaded.map_err(LoadFailure::Spill)
+        })?;
+        self.load_records(&records).map_err(LoadFailure::Spill)
+    }
+
+    fn load_records(&mut self, records: &[Record<'_>]) -> io::Result<()> {
+        if self.share.is_limited() {
+            self.make_room(0, 0)?;
+            self.tidy()?;
+            for (number, family) in self.families.iter_mut().enumerate() {
+                let keys = records.iter().filter(|record| record.family() == number).filter_map(Record::key);
+                family.recall(&self.hasher, keys, 0)?;
+            }
+        }
         let (hasher, families) = (&self.hasher, &mut self.families);
-        each_record(frame, |record| match record {
-            Record::Put { family, key, value } => {
-                let family = &mut families[numbers[family]];
-                match family.find_mut(hasher, key) {
+        for record in records {
+            match *record {
+                Record::Put { family, key, value } => match families[family].find_mut(hasher, key) {
                     Some(entry) if entry.value().len() == value.len() => entry.value_mut().copy_from_slice(value),
-                    _ => family.put_back(hasher, Entry::new(key, value, 0)),
+                    _ => families[family].put_back(hasher, Entry::new(key, value, 0)),
+                },
+                Record::Delete { family, key } => {
+                    families[family].remove(hasher, key, 0);
+                }
+                Record::DeleteThrough { family, through } => {
+                    families[family].take_through(hasher, through)?;
                 }
             }
-            Record::Delete { family, key } => {
-                families[numbers[family]].remove(hasher, key);
-            }
-            Record::DeleteThrough { family, through } => {
-                families[numbers[family]].take_through(hasher, through);
-            }
-        })
+        }
+        Ok(())
     }
 
     /// A file name that this run has not used: `<version>-<writer>.<kind>`, with a number from the second attempt on.
@@ -191,11 +242,98 @@ impl LogStore {
         StateError::Files { place: self.options.files.location(), source }
     }
 
+    fn spilled(&self, source: io::Error) -> StateError {
+        let folder = self.share.budget().map_or_else(|| Path::new(""), MemoryBudget::folder);
+        StateError::Spill { place: self.options.files.location(), folder: folder.display().to_string(), source }
+    }
+
+    /// Bytes in memory.
+    fn memory(&self) -> u64 {
+        self.families.iter().map(Family::memory).sum::<u64>() + self.batch.bytes()
+    }
+
+    /// Makes room for `more` keys of a family, if memory is limited.
+    fn make_room(&mut self, family: usize, more: usize) -> io::Result<()> {
+        if !self.share.is_limited() {
+            return Ok(());
+        }
+        let growth = self.families.get(family).map_or(0, |family| family.growth(more));
+        let own = self.memory();
+        let excess = self.share.excess(own, growth);
+        if excess == 0 { Ok(()) } else { self.evict(excess) }
+    }
+
+    /// Makes room between two batches, and merges files of the spill. What fails here is told, and fails the next batch
+    /// when it fails again.
+    fn rest(&mut self) {
+        if !self.share.is_limited() {
+            return;
+        }
+        let own = self.memory();
+        let excess = self.share.excess_at_rest(own);
+        let evicted = if excess == 0 { Ok(()) } else { self.evict(excess) };
+        if let Err(error) = evicted.and_then(|()| self.tidy()) {
+            let error = describe_chain(&self.spilled(error));
+            tracing::warn!(error, "state stays in memory beyond its limit");
+        }
+    }
+
+    fn tidy(&mut self) -> io::Result<()> {
+        let Some(budget) = self.share.budget() else { return Ok(()) };
+        self.families.iter_mut().try_for_each(|family| family.tidy(budget.folder()))
+    }
+
+    /// Rows `0..len` in the pieces between which memory is looked at: one piece when it is not limited.
+    fn pieces(&self, len: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+        let piece = if self.share.is_limited() { ROWS_AT_ONCE } else { len.max(1) };
+        (0..len).step_by(piece).map(move |start| start..(start + piece).min(len))
+    }
+
+    /// Moves the coldest entries to the spill, until about `bytes` are free: those whose last use is longest ago. What the
+    /// open batch changed stays.
+    fn evict(&mut self, bytes: u64) -> io::Result<()> {
+        let (Some(budget), Some(newest)) = (self.share.budget(), self.batch.stamp_before()) else { return Ok(()) };
+        let hot = self.families.iter().map(|family| family.weight().keys).sum::<u64>() as usize;
+        let held: u64 = self.families.iter().map(|family| family.weight().bytes).sum();
+        let sampled = self.families.iter().flat_map(Family::hot).step_by((hot / SAMPLE).max(1)).map(Entry::stamp);
+        let (mut stamps, mut looked_at) = (Vec::with_capacity(2 * SAMPLE), 0_u64);
+        for stamp in sampled {
+            looked_at += 1;
+            if stamp <= newest {
+                stamps.push(stamp);
+            }
+        }
+        let evictable = held * stamps.len() as u64 / looked_at.max(1);
+        // Files should not be tiny: the next batch makes more rows evictable.
+        if stamps.is_empty() || evictable < budget.limit() / 64 {
+            return Ok(());
+        }
+        stamps.sort_unstable();
+        let wanted = (u128::from(bytes) * stamps.len() as u128).div_ceil(u128::from(evictable.max(1)));
+        let through = stamps[(wanted as usize).clamp(1, stamps.len()) - 1];
+        let hasher = &self.hasher;
+        let most = (budget.limit() / 32) as usize / size_of::<Evicted>();
+        let out = (budget.folder(), most.max(LEAST_RUN));
+        self.families.iter_mut().try_for_each(|family| family.evict(hasher, out, through))?;
+        let own = self.memory();
+        self.share.report(own);
+        Ok(())
+    }
+
+    /// Brings rows of the spill into memory: those of keys `range` of `keys`.
+    fn recall(&mut self, family: usize, keys: &ByteRows, range: Range<usize>) -> Result<(), StateError> {
+        self.make_room(family, range.len()).map_err(|error| self.spilled(error))?;
+        let stamp = self.batch.stamp_before().unwrap_or(0);
+        let keys = range.map(|index| keys.row(index));
+        self.families[family].recall(&self.hasher, keys, stamp).map_err(|error| self.spilled(error))
+    }
+
     /// Lets a finished snapshot stand for the files that it was made of.
-    fn take_snapshot(&mut self, finished: Option<StateFile>) {
-        if let Some(snapshot) = finished {
-            self.files.retain(|file| file.kind == StateFileKind::Changelog && file.version > snapshot.version);
-            self.files.insert(0, snapshot);
+    fn take_snapshot(&mut self, finished: Option<Vec<StateFile>>) {
+        let Some(snapshot) = finished else { return };
+        if let Some(version) = snapshot.first().map(|part| part.version) {
+            self.files.retain(|file| file.kind == StateFileKind::Changelog && file.version > version);
+            self.files.splice(0..0, snapshot);
         }
     }
 
@@ -212,11 +350,15 @@ impl LogStore {
         if !wanted || !self.background.is_free(self.version) {
             return;
         }
+        let budget = self.share.budget();
+        let parts = budget.map_or(1, |budget| parts::parts(weight + snapshot, budget.limit()));
+        let scratch = budget.map(|budget| budget.folder().to_owned()).unwrap_or_default();
         let order = Order {
             files: Arc::clone(&self.options.files),
             inputs: self.files.clone(),
-            name: self.name(StateFileKind::Snapshot, version),
+            names: (0..parts).map(|_| self.name(StateFileKind::Snapshot, version)).collect(),
             writer: self.options.writer.clone(),
+            scratch,
         };
         self.background.begin(order, self.version, self.options.changelogs_before_snapshot as u64);
     }
@@ -264,45 +406,69 @@ impl StateStore for LogStore {
         Ok(FamilyId(number))
     }
 
-    fn get_many(&self, family: FamilyId, keys: &ByteRows) -> Vec<Option<&[u8]>> {
+    fn get_many(&mut self, family: FamilyId, keys: &ByteRows) -> Result<Vec<Option<&[u8]>>, StateError> {
+        if self.share.is_limited() {
+            self.recall(family.0, keys, 0..keys.len())?;
+        }
         let family = &self.families[family.0];
-        keys.iter().map(|key| family.find(&self.hasher, key).map(Entry::value)).collect()
+        Ok(keys.iter().map(|key| family.find(&self.hasher, key).map(Entry::value)).collect())
     }
 
-    fn put_many(&mut self, family: FamilyId, keys: &ByteRows, values: &ByteRows) {
+    fn put_many(&mut self, family: FamilyId, keys: &ByteRows, values: &ByteRows) -> Result<(), StateError> {
         assert_eq!(keys.len(), values.len(), "every key has a value");
         self.prepared = None;
-        let target = &mut self.families[family.0];
-        for (key, value) in keys.iter().zip(values.iter()) {
-            self.batch.put(&self.hasher, (family.0, &mut *target), key, value);
+        let mut rows = keys.iter().zip(values.iter());
+        for range in self.pieces(keys.len()) {
+            if self.share.is_limited() {
+                self.recall(family.0, keys, range.clone())?;
+            }
+            let target = &mut self.families[family.0];
+            for (key, value) in rows.by_ref().take(range.len()) {
+                self.batch.put(&self.hasher, (family.0, &mut *target), key, value);
+            }
         }
+        Ok(())
     }
 
-    fn delete_many(&mut self, family: FamilyId, keys: &ByteRows) {
+    fn delete_many(&mut self, family: FamilyId, keys: &ByteRows) -> Result<(), StateError> {
         self.prepared = None;
-        let target = &mut self.families[family.0];
-        for key in keys.iter() {
-            self.batch.delete(&self.hasher, (family.0, &mut *target), key);
+        let mut rows = keys.iter();
+        for range in self.pieces(keys.len()) {
+            if self.share.is_limited() {
+                self.recall(family.0, keys, range.clone())?;
+            }
+            let target = &mut self.families[family.0];
+            for key in rows.by_ref().take(range.len()) {
+                self.batch.delete(&self.hasher, (family.0, &mut *target), key);
+            }
         }
+        Ok(())
     }
 
-    fn delete_through(&mut self, family: FamilyId, through: u64) -> u64 {
+    fn delete_through(&mut self, family: FamilyId, through: u64) -> Result<u64, StateError> {
         self.prepared = None;
-        self.batch.delete_through(&self.hasher, (family.0, &mut self.families[family.0]), through)
+        let target = (family.0, &mut self.families[family.0]);
+        let deleted = self.batch.delete_through(&self.hasher, target, through);
+        deleted.map_err(|error| self.spilled(error))
     }
 
-    fn scan_through(&self, family: FamilyId, through: u64, visit: &mut dyn FnMut(&[u8], &[u8])) {
-        self.families[family.0].scan_through(through, visit);
+    fn scan_through(
+        &self,
+        family: FamilyId,
+        through: u64,
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<(), StateError> {
+        self.families[family.0].scan_through(through, visit).map_err(|error| self.spilled(error))
     }
 
-    fn scan(&self, family: FamilyId, visit: &mut dyn FnMut(&[u8], &[u8])) {
-        let tables = self.families[family.0].tables();
-        tables.flat_map(|table| table.iter()).for_each(|entry| visit(entry.key(), entry.value()));
+    fn scan(&self, family: FamilyId, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StateError> {
+        self.families[family.0].scan(visit).map_err(|error| self.spilled(error))
     }
 
     fn prepare(&mut self) -> Result<StateManifest, StateError> {
         let finished = self.background.take();
         self.take_snapshot(finished);
+        self.make_room(0, 0).map_err(|error| self.spilled(error))?;
         let version = self.version + 1;
         if self.prepared.is_none() {
             let file = if self.batch.is_empty() { None } else { Some(self.write_changelog(version)?) };
@@ -322,6 +488,7 @@ impl StateStore for LogStore {
         self.files.extend(prepared.file);
         self.lineage = prepared.lineage;
         self.batch.close(&mut self.families);
+        self.rest();
         let finished = self.background.take();
         self.take_snapshot(finished);
         self.begin_snapshot();
@@ -339,7 +506,7 @@ impl StateStore for LogStore {
         let files = Arc::clone(&self.options.files);
         for name in files.list("").map_err(|source| self.failed(source))? {
             // What is not older than the retained versions may be named yet: by this run, or by the run that took over.
-            let begun = self.background.name() == Some(&*name);
+            let begun = self.background.names().contains(&name);
             if !begun && !kept.contains(&name) && version_of(&name).is_some_and(|version| version < oldest) {
                 files.delete(&name).map_err(|source| self.failed(source))?;
             }
@@ -348,10 +515,12 @@ impl StateStore for LogStore {
     }
 
     fn metrics(&self) -> StateMetrics {
-        let tables = || self.families.iter().flat_map(Family::tables);
+        let sum = |of: fn(&Family) -> u64| self.families.iter().map(of).sum::<u64>();
         StateMetrics {
-            keys: tables().map(|table| table.len() as u64).sum(),
-            memory_bytes: tables().map(table::Table::bytes).sum::<u64>() + self.batch.bytes(),
+            keys: sum(Family::keys),
+            memory_bytes: self.memory(),
+            spilled_keys: sum(Family::spilled_keys),
+            spilled_bytes: sum(Family::spilled_bytes),
         }
     }
 }
@@ -359,6 +528,20 @@ impl StateStore for LogStore {
 impl Drop for LogStore {
     fn drop(&mut self) {
         self.background.wait();
+    }
+}
+
+/// Why a file cannot be played.
+enum LoadFailure {
+    /// What is wrong with it.
+    Damaged(String),
+    /// The spill failed.
+    Spill(io::Error),
+}
+
+impl From<String> for LoadFailure {
+    fn from(reason: String) -> Self {
+        Self::Damaged(reason)
     }
 }
 

@@ -5,12 +5,14 @@
 //!
 //! Rule of its life: one record per key and batch as far as lengths allow. A value that is set again with the
 //! same length is overwritten in its record; otherwise the older record is dead and not written. The undo
-//! holds, per key, only what stood at version N. Keys are not copied for it: they stand in the records.
+//! holds, per key, only what stood at version N. Keys are not copied for it: they stand in the records. What the open
+//! batch wrote or deleted stays in memory until the batch is over, so going back needs no file.
 
-use super::family::{Family, Taken};
+use super::family::{Cold, Family, Hot, Taken};
 use super::record::Record;
-use super::table::{Entry, Table, hash_of};
+use super::table::{Entry, MOST_STAMP, Table, hash_of};
 use hashbrown::DefaultHashBuilder;
+use std::io;
 use std::ops::Range;
 
 /// Buffers larger than this are given back after the batch.
@@ -29,7 +31,8 @@ enum Undo {
     Added { family: usize, key: Range<usize> },
     Overwritten { family: usize, key: Range<usize>, old: Range<usize> },
     Gone { family: usize, entry: Entry },
-    TableGone { family: usize, prefix: u64, table: Table },
+    TableGone { family: usize, prefix: u64, table: Box<Table> },
+    ColdGone { family: usize, cold: Box<Cold> },
 }
 
 /// The changes of the open batch.
@@ -39,13 +42,26 @@ pub(super) struct OpenBatch {
     written: Vec<Written>,
     undo: Vec<Undo>,
     old_values: Vec<u8>,
+    /// Bytes of entries and tables in the undo.
+    held: u64,
     /// Entries with this stamp or a greater one were written in this batch, by record `stamp - first_stamp`.
     first_stamp: u32,
+    kept_buffer: usize,
 }
 
 impl OpenBatch {
-    pub(super) fn new() -> Self {
-        Self { log: Vec::new(), written: Vec::new(), undo: Vec::new(), old_values: Vec::new(), first_stamp: 1 }
+    /// An empty batch, under a limit of memory if there is one.
+    pub(super) fn new(limit: Option<u64>) -> Self {
+        let kept = limit.map_or(KEPT_BUFFER, |limit| usize::try_from(limit / 64).unwrap_or(usize::MAX));
+        Self {
+            log: Vec::new(),
+            written: Vec::new(),
+            undo: Vec::new(),
+            old_values: Vec::new(),
+            held: 0,
+            first_stamp: 1,
+            kept_buffer: kept.min(KEPT_BUFFER),
+        }
     }
 
     /// Whether nothing changed.
@@ -53,6 +69,13 @@ impl OpenBatch {
         self.undo.is_empty()
     }
 
+    /// The greatest stamp of entries that the open batch did not write; `None` when it wrote more than stamps can tell.
+    pub(super) fn stamp_before(&self) -> Option<u32> {
+        let stamped = u32::try_from(self.written.len()).ok().and_then(|len| self.first_stamp.checked_add(len));
+        stamped.filter(|next| *next <= MOST_STAMP).map(|_| self.first_stamp - 1)
+    }
+
+    /// Sets a key. When the spill has it, it is hot by now.
     pub(super) fn put(
         &mut self,
         hasher: &DefaultHashBuilder,
@@ -61,51 +84,56 @@ impl OpenBatch {
         value: &[u8],
     ) {
         let hash = hash_of(hasher, key);
-        let table = family.table_for(key);
-        let Some(entry) = table.find_mut(hash, key) else {
-            let (stamp, key_range) = self.log_put(index, key, value);
-            self.undo.push(Undo::Added { family: index, key: key_range });
-            table.insert_new(hasher, hash, Entry::new(key, value, stamp));
-            return;
-        };
-        if entry.value() == value {
-            return;
-        }
-        let ours = self.record_of(entry.stamp);
-        if entry.value().len() == value.len() {
-            if let Some(record) = ours {
-                let start = self.written[record].value;
-                self.log[start..start + value.len()].copy_from_slice(value);
-            } else {
-                let start = self.old_values.len();
-                self.old_values.extend_from_slice(entry.value());
-                let old = start..self.old_values.len();
-                let (stamp, key) = self.log_put(index, key, value);
-                self.undo.push(Undo::Overwritten { family: index, key, old });
-                entry.stamp = stamp;
+        let shadows = family.revive(hash, key);
+        family.change(key, |table| {
+            let Some(entry) = table.find_mut(hash, key) else {
+                let (stamp, key_range) = self.log_put(index, key, value);
+                self.undo.push(Undo::Added { family: index, key: key_range });
+                table.insert_new(hasher, hash, Entry::new(key, value, stamp).shadowing(shadows));
+                return;
+            };
+            if entry.value() == value {
+                return;
             }
-            entry.value_mut().copy_from_slice(value);
-            return;
-        }
-        if let Some(record) = ours {
-            self.written[record].live = false;
-        }
-        let (stamp, _) = self.log_put(index, key, value);
-        if let Some(before) = table.replace(hasher, hash, Entry::new(key, value, stamp))
-            && ours.is_none()
-        {
-            self.undo.push(Undo::Gone { family: index, entry: before });
-        }
+            let ours = self.record_of(entry.stamp());
+            if entry.value().len() == value.len() {
+                if let Some(record) = ours {
+                    let start = self.written[record].value;
+                    self.log[start..start + value.len()].copy_from_slice(value);
+                } else {
+                    let start = self.old_values.len();
+                    self.old_values.extend_from_slice(entry.value());
+                    let old = start..self.old_values.len();
+                    let (stamp, key) = self.log_put(index, key, value);
+                    self.undo.push(Undo::Overwritten { family: index, key, old });
+                    entry.set_stamp(stamp);
+                }
+                entry.value_mut().copy_from_slice(value);
+                return;
+            }
+            if let Some(record) = ours {
+                self.written[record].live = false;
+            }
+            let (stamp, _) = self.log_put(index, key, value);
+            if let Some(before) = table.replace(hasher, hash, Entry::new(key, value, stamp))
+                && ours.is_none()
+            {
+                self.held += before.bytes();
+                self.undo.push(Undo::Gone { family: index, entry: before });
+            }
+        });
     }
 
+    /// Removes a key. When the spill has it, it is hot by now.
     pub(super) fn delete(&mut self, hasher: &DefaultHashBuilder, (index, family): (usize, &mut Family), key: &[u8]) {
-        let Some(entry) = family.remove(hasher, key) else {
+        let Some(entry) = family.remove(hasher, key, self.stamp_of(self.written.len())) else {
             return;
         };
-        if let Some(record) = self.record_of(entry.stamp) {
+        if let Some(record) = self.record_of(entry.stamp()) {
             self.written[record].live = false;
         }
         self.log(Record::Delete { family: index, key }, 0);
+        self.held += entry.bytes();
         self.undo.push(Undo::Gone { family: index, entry });
     }
 
@@ -114,23 +142,24 @@ impl OpenBatch {
         hasher: &DefaultHashBuilder,
         (index, family): (usize, &mut Family),
         through: u64,
-    ) -> u64 {
+    ) -> io::Result<u64> {
         let before = self.undo.len();
-        let mut count = 0;
-        match family.take_through(hasher, through) {
-            Taken::Tables(tables) => self.undo.extend(tables.into_iter().map(|(prefix, table)| {
-                count += table.len() as u64;
-                Undo::TableGone { family: index, prefix, table }
+        let Taken { hot, cold, count } = family.take_through(hasher, through)?;
+        match hot {
+            Hot::Tables(tables) => self.undo.extend(tables.into_iter().map(|(prefix, table)| {
+                self.held += table.weight().bytes;
+                Undo::TableGone { family: index, prefix, table: Box::new(table) }
             })),
-            Taken::Entries(entries) => {
-                count = entries.len() as u64;
-                self.undo.extend(entries.into_iter().map(|entry| Undo::Gone { family: index, entry }));
-            }
+            Hot::Entries(entries) => self.undo.extend(entries.into_iter().map(|entry| {
+                self.held += entry.bytes();
+                Undo::Gone { family: index, entry }
+            })),
         }
+        self.undo.extend(cold.map(|cold| Undo::ColdGone { family: index, cold: Box::new(cold) }));
         if self.undo.len() > before {
             self.log(Record::DeleteThrough { family: index, through }, 0);
         }
-        count
+        Ok(count)
     }
 
     /// Which record of this batch wrote an entry.
@@ -152,8 +181,13 @@ impl OpenBatch {
     fn log_put(&mut self, family: usize, key: &[u8], value: &[u8]) -> (u32, Range<usize>) {
         let record = self.log(Record::Put { family, key, value }, value.len());
         let start = self.written[record].value - key.len();
+        (self.stamp_of(record), start..start + key.len())
+    }
+
+    /// The stamp of a record.
+    fn stamp_of(&self, record: usize) -> u32 {
         let stamp = u32::try_from(record).ok().and_then(|record| self.first_stamp.checked_add(record));
-        (stamp.unwrap_or(0), start..start + key.len())
+        stamp.filter(|stamp| *stamp <= MOST_STAMP).unwrap_or(0)
     }
 
     /// The records to be written, their bytes together, and their number.
@@ -168,7 +202,7 @@ impl OpenBatch {
         while let Some(step) = self.undo.pop() {
             match step {
                 Undo::Added { family, key } => {
-                    families[family].remove(hasher, &self.log[key]);
+                    families[family].remove(hasher, &self.log[key], 0);
                 }
                 Undo::Overwritten { family, key, old } => {
                     let (key, old) = (&self.log[key], &self.old_values[old]);
@@ -180,8 +214,9 @@ impl OpenBatch {
                 }
                 Undo::Gone { family, entry } => families[family].put_back(hasher, entry),
                 Undo::TableGone { family, prefix, table } => {
-                    families[family].put_table_back(hasher, prefix, table);
+                    families[family].put_table_back(hasher, prefix, *table);
                 }
+                Undo::ColdGone { family, cold } => families[family].put_cold_back(hasher, *cold),
             }
         }
         self.close(families);
@@ -190,35 +225,30 @@ impl OpenBatch {
     /// The batch is over, one way or the other: forgets its changes.
     pub(super) fn close(&mut self, families: &mut [Family]) {
         let next = u32::try_from(self.written.len()).ok().and_then(|len| self.first_stamp.checked_add(len));
-        match next.filter(|next| *next <= u32::MAX / 2) {
+        match next.filter(|next| *next <= MOST_STAMP / 2) {
             Some(next) => self.first_stamp = next,
             None => {
-                let tables = families.iter_mut().flat_map(Family::tables_mut);
-                tables.flat_map(Table::iter_mut).for_each(|entry| entry.stamp = 0);
+                families.iter_mut().flat_map(Family::entries_mut).for_each(|entry| entry.set_stamp(0));
                 self.first_stamp = 1;
             }
         }
+        self.held = 0;
         self.log.clear();
-        self.log.shrink_to(KEPT_BUFFER);
+        self.log.shrink_to(self.kept_buffer);
         self.written.clear();
-        self.written.shrink_to(KEPT_BUFFER / size_of::<Written>());
+        self.written.shrink_to(self.kept_buffer / size_of::<Written>());
         self.undo.clear();
-        self.undo.shrink_to(KEPT_BUFFER / size_of::<Undo>());
+        self.undo.shrink_to(self.kept_buffer / size_of::<Undo>());
         self.old_values.clear();
-        self.old_values.shrink_to(KEPT_BUFFER);
+        self.old_values.shrink_to(self.kept_buffer);
     }
 
     /// What the buffers take.
     pub(super) fn bytes(&self) -> u64 {
-        let tables = self.undo.iter().map(|step| match step {
-            Undo::TableGone { table, .. } => table.bytes(),
-            Undo::Gone { entry, .. } => entry.bytes(),
-            Undo::Added { .. } | Undo::Overwritten { .. } => 0,
-        });
         let buffers = self.log.capacity()
             + self.old_values.capacity()
             + self.written.capacity() * size_of::<Written>()
             + self.undo.capacity() * size_of::<Undo>();
-        buffers as u64 + tables.sum::<u64>()
+        buffers as u64 + self.held
     }
 }

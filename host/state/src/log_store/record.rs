@@ -17,7 +17,30 @@ const PUT: u8 = 1;
 const DELETE: u8 = 2;
 const DELETE_THROUGH: u8 = 3;
 
-impl Record<'_> {
+impl<'a> Record<'a> {
+    pub(super) fn family(&self) -> usize {
+        match self {
+            Self::Put { family, .. } | Self::Delete { family, .. } | Self::DeleteThrough { family, .. } => *family,
+        }
+    }
+
+    /// The same change of another family.
+    pub(super) fn of_family(self, family: usize) -> Self {
+        match self {
+            Self::Put { key, value, .. } => Self::Put { family, key, value },
+            Self::Delete { key, .. } => Self::Delete { family, key },
+            Self::DeleteThrough { through, .. } => Self::DeleteThrough { family, through },
+        }
+    }
+
+    /// The key, if it changes only one.
+    pub(super) fn key(&self) -> Option<&'a [u8]> {
+        match *self {
+            Self::Put { key, .. } | Self::Delete { key, .. } => Some(key),
+            Self::DeleteThrough { .. } => None,
+        }
+    }
+
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         match *self {
             Self::Put { family, key, value } => {

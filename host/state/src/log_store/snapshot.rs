@@ -1,6 +1,7 @@
 //! Snapshots in the background: old snapshot and changelogs become one new snapshot, file to file.
 //!
-//! Begun by `commit`, taken into the manifest by a later `prepare`.
+//! Begun by `commit`, taken into the manifest by a later `prepare`. Here it is made in memory and is one file; when memory
+//! is limited and there is much, it is made [in parts](super::parts).
 //!
 //! Rule of its life: the live tables are never touched, only files that the commit log names. A snapshot that
 //! fails costs nothing but the wish: it is told as a warning and tried again some versions later. At most one
@@ -8,12 +9,13 @@
 
 use super::chain::Chain;
 use super::family::prefix_of;
-use super::frame::{Frame, FrameFamily};
+use super::frame::{Frame, FrameFamily, Lineage};
 use super::record::{Reader, Record};
 use crate::{StateError, StateFile, StateFileKind};
 use bytes::Bytes;
 use hashbrown::HashMap;
 use millstream_common::{DurableFiles, describe_chain};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -22,15 +24,18 @@ use std::thread::JoinHandle;
 pub(super) struct Order {
     pub(super) files: Arc<dyn DurableFiles>,
     pub(super) inputs: Vec<StateFile>,
-    pub(super) name: String,
+    /// The names of its files: one for each part.
+    pub(super) names: Vec<String>,
     pub(super) writer: String,
+    /// Where parts are made.
+    pub(super) scratch: PathBuf,
 }
 
 /// The snapshot of a store that is being made, if any.
 #[derive(Debug, Default)]
 pub(super) struct Background {
-    running: Option<JoinHandle<Result<StateFile, StateError>>>,
-    name: Option<String>,
+    running: Option<JoinHandle<Result<Vec<StateFile>, StateError>>>,
+    names: Vec<String>,
     not_before: u64,
 }
 
@@ -42,7 +47,7 @@ impl Background {
 
     /// Begins; when no thread can be had, it is as if the snapshot had failed.
     pub(super) fn begin(&mut self, order: Order, version: u64, pause: u64) {
-        self.name = Some(order.name.clone());
+        self.names = order.names.clone();
         let thread = std::thread::Builder::new().name("snapshot".into());
         match thread.spawn(move || order.make()) {
             Ok(running) => self.running = Some(running),
@@ -51,20 +56,20 @@ impl Background {
         self.not_before = version.saturating_add(pause);
     }
 
-    /// The file that was begun last: it may be durable and not yet taken.
-    pub(super) fn name(&self) -> Option<&str> {
-        self.name.as_deref()
+    /// The files that were begun last: they may be durable and not yet taken.
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
     }
 
     /// The snapshot that has become durable since the last look.
-    pub(super) fn take(&mut self) -> Option<StateFile> {
+    pub(super) fn take(&mut self) -> Option<Vec<StateFile>> {
         if self.running.as_ref().is_some_and(JoinHandle::is_finished) { self.wait() } else { None }
     }
 
     /// The same, after the end of the one that runs.
-    pub(super) fn wait(&mut self) -> Option<StateFile> {
+    pub(super) fn wait(&mut self) -> Option<Vec<StateFile>> {
         match self.running.take()?.join() {
-            Ok(Ok(file)) => Some(file),
+            Ok(Ok(files)) => Some(files),
             Ok(Err(error)) => {
                 tracing::warn!(error = describe_chain(&error), "cannot make a state snapshot, will try again later");
                 None
@@ -108,105 +113,117 @@ impl<'a> Overlay<'a> {
 
 /// The families of all files under one numbering.
 #[derive(Default)]
-struct Families<'a> {
-    named: Vec<FrameFamily<'a>>,
-    overlays: Vec<Overlay<'a>>,
-}
+struct Numbering<'a>(Vec<FrameFamily<'a>>);
 
-impl<'a> Families<'a> {
+impl<'a> Numbering<'a> {
     fn number(&mut self, family: FrameFamily<'a>) -> Result<usize, String> {
-        if let Some(number) = self.named.iter().position(|known| known.name == family.name) {
-            let known = &mut self.named[number];
+        if let Some(number) = self.0.iter().position(|known| known.name == family.name) {
+            let known = &mut self.0[number];
             if known.schema_id != family.schema_id {
                 return Err(format!("family `{}` changes its schema between files", family.name));
             }
             known.layout = family.layout;
             return Ok(number);
         }
-        self.named.push(family);
-        self.overlays.push(Overlay::default());
-        Ok(self.named.len() - 1)
+        self.0.push(family);
+        Ok(self.0.len() - 1)
     }
 }
 
 impl Order {
-    fn make(&self) -> Result<StateFile, StateError> {
+    fn make(&self) -> Result<Vec<StateFile>, StateError> {
+        match self.names.as_slice() {
+            [name] => Ok(vec![self.make_whole(name)?]),
+            _ => self.make_parts(),
+        }
+    }
+
+    /// The version of the snapshot.
+    pub(super) fn version(&self) -> u64 {
+        self.inputs.last().map_or(0, |file| file.version)
+    }
+
+    fn make_whole(&self, name: &str) -> Result<StateFile, StateError> {
         let mut chain = Chain::new(&*self.files);
         let bytes = self.inputs.iter().map(|file| chain.get(file)).collect::<Result<Vec<Bytes>, _>>()?;
-        let mut families = Families::default();
-        let mut old: Option<(Frame<'_>, Vec<usize>, &str)> = None;
+        let mut families = Numbering::default();
+        let mut overlays: Vec<Overlay<'_>> = Vec::new();
+        let mut old: Vec<(Frame<'_>, Vec<usize>, &str)> = Vec::new();
         for (file, bytes) in self.inputs.iter().zip(&bytes) {
             let frame = chain.next(file, bytes)?;
             let damaged = |reason| chain.damaged(&file.name, reason);
             let numbers = frame.families.iter().map(|family| families.number(*family));
             let numbers = numbers.collect::<Result<Vec<usize>, String>>().map_err(damaged)?;
+            overlays.resize_with(families.0.len(), Overlay::default);
             if frame.kind == StateFileKind::Snapshot {
-                old = Some((frame, numbers, &file.name));
+                old.push((frame, numbers, &file.name));
                 continue;
             }
-            each_record(&frame, |record| families.overlays[numbers[family_of(&record)]].apply(record))
-                .map_err(damaged)?;
+            each_record(&frame, |record| {
+                overlays[numbers[record.family()]].apply(record);
+                Ok::<(), String>(())
+            })
+            .map_err(damaged)?;
         }
-        let mut body = Vec::with_capacity(old.as_ref().map_or(0, |(frame, ..)| frame.body.len()));
+        let mut body = Vec::with_capacity(old.iter().map(|(frame, ..)| frame.body.len()).sum());
         let mut records = 0;
-        if let Some((frame, numbers, name)) = &old {
+        for (frame, numbers, name) in &old {
             each_record(frame, |record| {
                 if let Record::Put { family, key, value } = record {
                     let family = numbers[family];
-                    if families.overlays[family].spares(key) {
+                    if overlays[family].spares(key) {
                         Record::Put { family, key, value }.write(&mut body);
                         records += 1;
                     }
                 }
+                Ok::<(), String>(())
             })
             .map_err(|reason| chain.damaged(name, reason))?;
         }
-        for (family, overlay) in families.overlays.iter().enumerate() {
+        for (family, overlay) in overlays.iter().enumerate() {
             for (key, value) in overlay.keys.iter().filter_map(|(key, value)| value.map(|value| (*key, value))) {
                 Record::Put { family, key, value }.write(&mut body);
                 records += 1;
             }
         }
-        let version = self.inputs.last().map_or(0, |file| file.version);
-        let frame = Frame {
-            kind: StateFileKind::Snapshot,
-            version,
-            lineage: chain.lineage(),
-            writer: &self.writer,
-            families: families.named,
-            records,
-            body: &[],
-        };
+        self.write(name, families.0, chain.lineage(), (body, records))
+    }
+
+    /// Makes one file of the snapshot durable: the body and the number of its records.
+    pub(super) fn write(
+        &self,
+        name: &str,
+        families: Vec<FrameFamily<'_>>,
+        lineage: Lineage,
+        (body, records): (Vec<u8>, u64),
+    ) -> Result<StateFile, StateError> {
+        let (kind, version) = (StateFileKind::Snapshot, self.version());
+        let frame = Frame { kind, version, lineage, writer: &self.writer, families, records, body: &[] };
         let (bytes, crc) = frame.write(std::iter::once(&*body), body.len());
         drop(body);
         let len = bytes.len() as u64;
-        self.files
-            .put_new(&self.name, bytes)
-            .map_err(|source| StateError::Files { place: self.files.location(), source })?;
-        Ok(StateFile { name: self.name.clone(), kind: StateFileKind::Snapshot, version, bytes: len, crc })
+        self.files.put_new(name, bytes).map_err(|source| StateError::Files { place: self.files.location(), source })?;
+        Ok(StateFile { name: name.to_owned(), kind, version, bytes: len, crc })
     }
 }
 
-fn family_of(record: &Record<'_>) -> usize {
-    match record {
-        Record::Put { family, .. } | Record::Delete { family, .. } | Record::DeleteThrough { family, .. } => *family,
-    }
-}
-
-/// Calls `visit` with every record of a file and checks kind and number of them.
-pub(super) fn each_record<'a>(frame: &Frame<'a>, mut visit: impl FnMut(Record<'a>)) -> Result<(), String> {
+/// Calls `visit` with every record of a file, up to its first error, and checks kind and number of them.
+pub(super) fn each_record<'a, E: From<String>>(
+    frame: &Frame<'a>,
+    mut visit: impl FnMut(Record<'a>) -> Result<(), E>,
+) -> Result<(), E> {
     let mut reader = Reader(frame.body);
     let mut count = 0_u64;
     while let Some(record) = reader.record(frame.families.len())? {
         if frame.kind == StateFileKind::Snapshot && !matches!(record, Record::Put { .. }) {
-            return Err("a snapshot holds a deletion".into());
+            return Err("a snapshot holds a deletion".to_owned().into());
         }
         count += 1;
-        visit(record);
+        visit(record)?;
     }
     if count == frame.records {
         Ok(())
     } else {
-        Err(format!("it has {count} records, its header says {}", frame.records))
+        Err(format!("it has {count} records, its header says {}", frame.records).into())
     }
 }

@@ -14,7 +14,7 @@ fn rows(items: &[&[u8]]) -> ByteRows {
 
 fn options(files: &Arc<MemoryFiles>, writer: &str) -> StoreOptions {
     let files = Arc::clone(files) as Arc<dyn DurableFiles>;
-    StoreOptions { files, writer: writer.into(), changelogs_before_snapshot: 3 }
+    StoreOptions { files, writer: writer.into(), changelogs_before_snapshot: 3, budget: None }
 }
 
 fn spec() -> FamilySpec {
@@ -24,9 +24,11 @@ fn spec() -> FamilySpec {
 fn content(store: &LogStore) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut all = BTreeMap::new();
     for family in 0..store.families.len() {
-        store.scan(FamilyId(family), &mut |key, value| {
-            all.insert([&[family as u8], key].concat(), value.to_vec());
-        });
+        store
+            .scan(FamilyId(family), &mut |key, value| {
+                all.insert([&[family as u8], key].concat(), value.to_vec());
+            })
+            .unwrap();
     }
     all
 }
@@ -39,10 +41,10 @@ fn written(files: &Arc<MemoryFiles>) -> (StateManifest, BTreeMap<Vec<u8>, Vec<u8
     let windows = store.family(&windows).unwrap();
     let mut manifest = StateManifest::default();
     for batch in 0..5_u64 {
-        store.put_many(sums, &rows(&[b"a", b"bb", &[batch as u8]]), &rows(&[&[batch as u8], b"", b"value"]));
-        store.put_many(windows, &rows(&[&batch.to_be_bytes()]), &rows(&[b"w"]));
-        store.delete_many(sums, &rows(&[&[batch as u8 / 2]]));
-        store.delete_through(windows, batch.saturating_sub(2));
+        store.put_many(sums, &rows(&[b"a", b"bb", &[batch as u8]]), &rows(&[&[batch as u8], b"", b"value"])).unwrap();
+        store.put_many(windows, &rows(&[&batch.to_be_bytes()]), &rows(&[b"w"])).unwrap();
+        store.delete_many(sums, &rows(&[&[batch as u8 / 2]])).unwrap();
+        store.delete_through(windows, batch.saturating_sub(2)).unwrap();
         manifest = store.prepare().unwrap();
         store.commit();
         store.finish_snapshot();
@@ -72,23 +74,28 @@ impl StateStore for Patient {
     fn family(&mut self, spec: &FamilySpec) -> Result<FamilyId, StateError> {
         self.0.family(spec)
     }
-    fn get_many(&self, family: FamilyId, keys: &ByteRows) -> Vec<Option<&[u8]>> {
+    fn get_many(&mut self, family: FamilyId, keys: &ByteRows) -> Result<Vec<Option<&[u8]>>, StateError> {
         self.0.get_many(family, keys)
     }
-    fn put_many(&mut self, family: FamilyId, keys: &ByteRows, values: &ByteRows) {
-        self.0.put_many(family, keys, values);
+    fn put_many(&mut self, family: FamilyId, keys: &ByteRows, values: &ByteRows) -> Result<(), StateError> {
+        self.0.put_many(family, keys, values)
     }
-    fn delete_many(&mut self, family: FamilyId, keys: &ByteRows) {
-        self.0.delete_many(family, keys);
+    fn delete_many(&mut self, family: FamilyId, keys: &ByteRows) -> Result<(), StateError> {
+        self.0.delete_many(family, keys)
     }
-    fn delete_through(&mut self, family: FamilyId, through: u64) -> u64 {
+    fn delete_through(&mut self, family: FamilyId, through: u64) -> Result<u64, StateError> {
         self.0.delete_through(family, through)
     }
-    fn scan_through(&self, family: FamilyId, through: u64, visit: &mut dyn FnMut(&[u8], &[u8])) {
-        self.0.scan_through(family, through, visit);
+    fn scan_through(
+        &self,
+        family: FamilyId,
+        through: u64,
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<(), StateError> {
+        self.0.scan_through(family, through, visit)
     }
-    fn scan(&self, family: FamilyId, visit: &mut dyn FnMut(&[u8], &[u8])) {
-        self.0.scan(family, visit);
+    fn scan(&self, family: FamilyId, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StateError> {
+        self.0.scan(family, visit)
     }
     fn prepare(&mut self) -> Result<StateManifest, StateError> {
         self.0.prepare()
@@ -191,11 +198,11 @@ fn a_missing_file_a_swapped_order_and_a_foreign_history_are_refused() {
     assert!(matches!(open(&outside), Err(StateError::Damaged { .. })));
 
     let mut other = open(&without(2)).unwrap();
-    other.put_many(FamilyId(0), &rows(&[b"x"]), &rows(&[b"other history"]));
+    other.put_many(FamilyId(0), &rows(&[b"x"]), &rows(&[b"other history"])).unwrap();
     let theirs = other.prepare().unwrap();
     let mut mixed = theirs.clone();
     other.commit();
-    other.put_many(FamilyId(0), &rows(&[b"x"]), &rows(&[b"further"]));
+    other.put_many(FamilyId(0), &rows(&[b"x"]), &rows(&[b"further"])).unwrap();
     mixed.files.push(other.prepare().unwrap().files.pop().unwrap());
     mixed.version += 1;
     open(&mixed).unwrap();
@@ -213,12 +220,14 @@ fn hot_key_is_logged_once_per_batch() {
     let mut store = LogStore::open(options(&files, "w"), &StateManifest::default()).unwrap();
     let id = store.family(&spec()).unwrap();
     for round in 0..1000_u64 {
-        store.put_many(id, &rows(&[b"hot", b"growing"]), &rows(&[&round.to_le_bytes(), &vec![1; round as usize % 50]]));
+        store
+            .put_many(id, &rows(&[b"hot", b"growing"]), &rows(&[&round.to_le_bytes(), &vec![1; round as usize % 50]]))
+            .unwrap();
     }
     let manifest = store.prepare().unwrap();
     assert!(manifest.files[0].bytes < 250, "{} bytes", manifest.files[0].bytes);
-    let read = LogStore::open(options(&files, "r"), &manifest).unwrap();
-    assert_eq!(read.get_many(FamilyId(0), &rows(&[b"hot"])), [Some(&999_u64.to_le_bytes()[..])]);
+    let mut read = LogStore::open(options(&files, "r"), &manifest).unwrap();
+    assert_eq!(read.get_many(FamilyId(0), &rows(&[b"hot"])).unwrap(), [Some(&999_u64.to_le_bytes()[..])]);
 }
 
 #[test]
@@ -231,10 +240,10 @@ fn expiry_is_one_record_whatever_the_number_of_keys() {
         keys.push_parts(&[&1_u64.to_be_bytes(), &key.to_be_bytes()]);
         values.push(b"12345678");
     }
-    store.put_many(id, &keys, &values);
+    store.put_many(id, &keys, &values).unwrap();
     store.prepare().unwrap();
     store.commit();
-    assert_eq!(store.delete_through(id, 1), 8000);
+    assert_eq!(store.delete_through(id, 1).unwrap(), 8000);
     let manifest = store.prepare().unwrap();
     store.commit();
     assert!(manifest.files[1].bytes < 120, "{} bytes", manifest.files[1].bytes);
@@ -298,7 +307,7 @@ impl DurableFiles for NoSnapshots {
 fn failed_snapshot_costs_no_batch_and_is_made_later() {
     let files = Arc::new(NoSnapshots { refuse: AtomicBool::new(true), ..NoSnapshots::default() });
     let shared = Arc::clone(&files) as Arc<dyn DurableFiles>;
-    let options = StoreOptions { files: shared, writer: "w".into(), changelogs_before_snapshot: 3 };
+    let options = StoreOptions { files: shared, writer: "w".into(), changelogs_before_snapshot: 3, budget: None };
     let mut store = LogStore::open(options.clone(), &StateManifest::default()).unwrap();
     let id = store.family(&spec()).unwrap();
     let mut manifest = StateManifest::default();
@@ -307,7 +316,7 @@ fn failed_snapshot_costs_no_batch_and_is_made_later() {
             assert!(manifest.files.iter().all(|file| file.kind == StateFileKind::Changelog));
             files.refuse.store(false, Ordering::SeqCst);
         }
-        store.put_many(id, &rows(&[&[batch]]), &rows(&[b"value"]));
+        store.put_many(id, &rows(&[&[batch]]), &rows(&[b"value"])).unwrap();
         manifest = store.prepare().unwrap();
         store.commit();
         store.finish_snapshot();
@@ -320,10 +329,10 @@ fn failed_snapshot_costs_no_batch_and_is_made_later() {
 fn failed_changelog_leaves_the_batch_open_to_be_prepared_again() {
     let files = Arc::new(NoSnapshots { refuse_all: AtomicBool::new(true), ..NoSnapshots::default() });
     let shared = Arc::clone(&files) as Arc<dyn DurableFiles>;
-    let options = StoreOptions { files: shared, writer: "w".into(), changelogs_before_snapshot: 3 };
+    let options = StoreOptions { files: shared, writer: "w".into(), changelogs_before_snapshot: 3, budget: None };
     let mut store = LogStore::open(options.clone(), &StateManifest::default()).unwrap();
     let id = store.family(&spec()).unwrap();
-    store.put_many(id, &rows(&[b"k"]), &rows(&[b"v"]));
+    store.put_many(id, &rows(&[b"k"]), &rows(&[b"v"])).unwrap();
     assert!(matches!(store.prepare(), Err(StateError::Files { .. })));
     files.refuse_all.store(false, Ordering::SeqCst);
     let manifest = store.prepare().unwrap();
@@ -339,12 +348,12 @@ fn a_run_that_opens_a_store_again_does_not_trip_over_its_own_files() {
     for value in 0..5_u8 {
         let mut store = LogStore::open(options(&files, "w"), &StateManifest::default()).unwrap();
         let id = store.family(&spec()).unwrap();
-        store.put_many(id, &rows(&[b"k"]), &rows(&[&[value]]));
+        store.put_many(id, &rows(&[b"k"]), &rows(&[&[value]])).unwrap();
         manifest = store.prepare().unwrap();
     }
     assert_eq!(files.list("").unwrap().len(), 5);
-    let read = LogStore::open(options(&files, "r"), &manifest).unwrap();
-    assert_eq!(read.get_many(FamilyId(0), &rows(&[b"k"])), [Some(&[4_u8][..])]);
+    let mut read = LogStore::open(options(&files, "r"), &manifest).unwrap();
+    assert_eq!(read.get_many(FamilyId(0), &rows(&[b"k"])).unwrap(), [Some(&[4_u8][..])]);
 }
 
 #[test]
@@ -355,7 +364,7 @@ fn undeclared_families_outlive_batches_and_snapshots() {
     let other = store.family(&FamilySpec { name: "other".into(), ..spec() }).unwrap();
     let mut manifest = manifest;
     for batch in 0..8_u8 {
-        store.put_many(other, &rows(&[b"k"]), &rows(&[&[batch; 64]]));
+        store.put_many(other, &rows(&[b"k"]), &rows(&[&[batch; 64]])).unwrap();
         manifest = store.prepare().unwrap();
         store.commit();
         store.finish_snapshot();

@@ -7,6 +7,7 @@
 
 use std::ops::ControlFlow;
 
+use super::named::rewrite_named;
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
@@ -99,11 +100,8 @@ pub(crate) fn narrow_literals(plan: LogicalPlan) -> Result<LogicalPlan> {
             return Ok(Transformed::no(plan));
         }
         let names = NamePreserver::new(&plan);
-        plan.map_expressions(|expr| {
-            let name = names.save(&expr);
-            expr.transform_up(narrow).map(|rewritten| rewritten.update_data(|expr| name.restore(expr)))
-        })?
-        .map_data(LogicalPlan::recompute_schema)
+        plan.map_expressions(|expr| rewrite_named(expr, &names, &mut |expr| expr.transform_up(narrow)))?
+            .map_data(LogicalPlan::recompute_schema)
     })?;
     Ok(narrowed.data)
 }

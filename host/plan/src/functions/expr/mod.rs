@@ -25,6 +25,7 @@ mod fault;
 mod function;
 mod literals;
 mod math;
+mod named;
 mod planner;
 mod rounding;
 mod session;
@@ -39,6 +40,7 @@ use millstream_common::SqlSettings;
 
 #[cfg(test)]
 use cast::text_out::spark_text;
+pub(crate) use cast::udf::CAST;
 pub(crate) use literals::{narrow_literals, spell_literals};
 
 /// The functions of this topic, for registration by name.

@@ -19,7 +19,7 @@ mod strings;
 mod syntax;
 #[cfg(test)]
 mod tests;
-mod time;
+pub(crate) mod time;
 
 use std::sync::Arc;
 

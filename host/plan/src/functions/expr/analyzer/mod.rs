@@ -29,6 +29,8 @@ use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, GroupingSet, Join,
 use datafusion::optimizer::AnalyzerRule;
 use millstream_common::SqlSettings;
 
+use super::named::rewrite_named;
+
 pub(super) use expression::{Functions, Rewriter};
 pub(super) use shield::ShieldedFilters;
 
@@ -56,12 +58,9 @@ impl SparkExpressions {
         }
         let names = NamePreserver::new(&plan);
         let mut rewriter = self.rewriter(&schema);
-        plan.map_expressions(|expr| {
-            let name = names.save(&expr);
-            expr.rewrite(&mut rewriter).map(|rewritten| rewritten.update_data(|expr| name.restore(expr)))
-        })?
-        .map_data(|plan| self.shape(plan))?
-        .map_data(LogicalPlan::recompute_schema)
+        plan.map_expressions(|expr| rewrite_named(expr, &names, &mut |expr| expr.rewrite(&mut rewriter)))?
+            .map_data(|plan| self.shape(plan))?
+            .map_data(LogicalPlan::recompute_schema)
     }
 
     /// What is not an expression of its own: pairs of join keys, columns of set operations, grouping keys.

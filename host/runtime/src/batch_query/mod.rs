@@ -1,0 +1,98 @@
+//! The batch query: the same query over everything that its inputs hold now, once.
+//!
+//! ```text
+//!   sources, read to their end ──► plan (no state, no watermark) ──► rows ──► sink, as batch 0
+//! ```
+//!
+//! Beside the loop: it takes the [`QuerySpec`] that a stream takes, and leaves trigger, checkpoint and output mode
+//! aside. What the sources hold is fixed when it starts. The result goes to the sink as one batch, so a sink that
+//! writes all or nothing writes all or nothing.
+//!
+//! Rule of its life: nothing durable but the sink's own. Source of the semantics: Spark's `spark.read…write`.
+
+mod inputs;
+
+use crate::query::{RunningPlugin, check_mode, check_sink, load_plugins, query_input, read_tables};
+use crate::{QuerySpec, RuntimeError, Session};
+use inputs::FrozenInputs;
+use millstream_common::{BatchId, BatchTime, OutputMode, QueryId, StopSignal};
+use millstream_plan::batch_query::{BatchQueryError, plan_batch_query};
+use millstream_sink::{SinkBatch, SinkContext};
+use millstream_source::SourceError;
+use millstream_wasm::FaultPolicy;
+use std::sync::Arc;
+
+/// What a batch query did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BatchQuerySummary {
+    /// Rows read, by stream, in the order of the query's streams; a stream that is read twice counts twice.
+    pub rows_in: Vec<(String, u64)>,
+    /// Rows written.
+    pub rows_out: u64,
+    /// The sink, in a line.
+    pub sink: String,
+}
+
+/// Runs a query over all rows that its sources hold now, and writes the result to its sink as one batch.
+///
+/// `None` when `stop` was set before the result was complete: then nothing has been written.
+///
+/// # Errors
+/// When the query cannot be planned, an input cannot be read, an expression or a plugin fails, or the sink does.
+pub fn run_batch_query(
+    session: &Session,
+    spec: &QuerySpec,
+    stop: &StopSignal,
+) -> Result<Option<BatchQuerySummary>, RuntimeError> {
+    check_sink(session, spec)?;
+    refuse_dead_letters(spec)?;
+    let plugins = load_plugins(&session.plugin_host()?, &spec.plugins)?;
+    let slots = plugins.iter().map(|plugin: &RunningPlugin| Arc::clone(&plugin.slot)).collect();
+    let tables = read_tables(session, &spec.tables, stop)?;
+    let batch_time = BatchTime::default();
+    batch_time.set_ms(session.clock().now_ms());
+    let input = query_input(session, spec, tables, slots, &batch_time)?;
+    let inputs = Arc::new(FrozenInputs::open(session, spec, stop)?);
+    let plan = plan_batch_query(&input, Arc::clone(&inputs) as _)?;
+    let context = SinkContext {
+        query: QueryId(uuid::Uuid::new_v4()),
+        query_name: spec.name.clone(),
+        clock: Arc::clone(session.clock()),
+    };
+    let mut sink = session.sinks().factory(&spec.sink)?.open(&spec.sink, context)?;
+    // What is written is the whole result, and nothing is taken back later.
+    check_mode(sink.as_ref(), &spec.sink.format, OutputMode::Append)?;
+    let Some(rows) = plan.execute(&|| stop.is_set()).map_err(from_execution)? else { return Ok(None) };
+    let batch = SinkBatch { id: BatchId::FIRST, schema: &plan.schema, rows: &rows, mode: OutputMode::Append };
+    let report = sink.add_batch(&batch)?;
+    sink.stop();
+    Ok(Some(BatchQuerySummary { rows_in: inputs.rows(), rows_out: report.rows, sink: sink.description() }))
+}
+
+/// Dead letters are kept in the checkpoint, and there is none.
+fn refuse_dead_letters(spec: &QuerySpec) -> Result<(), RuntimeError> {
+    let keeps = |plugin: &&crate::PluginSpec| plugin.on_fault == FaultPolicy::DeadLetter;
+    match spec.plugins.iter().find(keeps) {
+        Some(plugin) => Err(RuntimeError::Invalid {
+            reason: format!(
+                "plugin `{}` is to keep rows at which it fails as dead letters in the checkpoint, and a batch query has none",
+                plugin.name
+            ),
+            hint: Some("let it fail or skip such rows for this run: `on_fault`".into()),
+        }),
+        None => Ok(()),
+    }
+}
+
+fn from_execution(error: BatchQueryError) -> RuntimeError {
+    match error {
+        BatchQueryError::Execution(source) => RuntimeError::BatchQuery(Box::new(source)),
+        BatchQueryError::Input(error) => match error.downcast::<SourceError>() {
+            Ok(error) => RuntimeError::Source(*error),
+            Err(other) => RuntimeError::Invalid { reason: other.to_string(), hint: None },
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

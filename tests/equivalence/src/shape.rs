@@ -1,0 +1,302 @@
+//! Kinds of queries, each with random parts.
+
+use millstream_common::OutputMode;
+use rand::Rng;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+
+/// The kinds, in the order in which seeds take them.
+pub const NAMES: &[&str] = &[
+    "stateless",
+    "generator",
+    "union",
+    "duplicates",
+    "distinct",
+    "limit",
+    "count in complete mode",
+    "count in update mode",
+    "global aggregate",
+    "grouping sets",
+    "tumbling windows",
+    "sliding windows",
+    "windows in update mode",
+    "keys of event time",
+    "windows of windows",
+    "windows without duplicates",
+    "join with a table",
+];
+
+/// How the batches of a stream make the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compare {
+    /// All rows of all batches.
+    All,
+    /// The rows of the last batch.
+    Last,
+    /// The last row of each key: that many columns from the left.
+    Upsert(usize),
+}
+
+/// A query and what its input may be.
+#[derive(Debug, Clone)]
+pub struct Shape {
+    /// Spark's SQL over the streams `a` and `b` and the table `d`.
+    pub sql: String,
+    /// Its output mode.
+    pub mode: OutputMode,
+    /// How its result is put together.
+    pub compare: Compare,
+    /// Whether the query reads `b` as well.
+    pub two_streams: bool,
+    /// The delay of the watermark of both streams in seconds, if they have one.
+    pub delay_s: Option<i64>,
+    /// The columns by which `a` drops duplicates, if it does.
+    pub duplicates: Option<Vec<&'static str>>,
+    /// Whether rows may be later than the watermark allows.
+    pub may_be_late: bool,
+    /// Whether event times may be null.
+    pub null_times: bool,
+    /// Whether `k` may be null.
+    pub null_keys: bool,
+}
+
+impl Shape {
+    fn new(mode: OutputMode, sql: String) -> Self {
+        let compare = match mode {
+            OutputMode::Append => Compare::All,
+            OutputMode::Complete => Compare::Last,
+            OutputMode::Update => Compare::Upsert(0),
+        };
+        Self {
+            sql,
+            mode,
+            compare,
+            two_streams: false,
+            delay_s: None,
+            duplicates: None,
+            may_be_late: true,
+            null_times: true,
+            null_keys: true,
+        }
+    }
+
+    /// In time, with a watermark.
+    fn watched(mut self, random: &mut StdRng) -> Self {
+        self.delay_s = Some(random.random_range(0..20));
+        self.may_be_late = false;
+        self
+    }
+
+    fn keyed(mut self, columns: usize) -> Self {
+        self.compare = Compare::Upsert(columns);
+        self
+    }
+
+    fn of_two_streams(mut self) -> Self {
+        self.two_streams = true;
+        self
+    }
+
+    fn without_null_times(mut self) -> Self {
+        self.null_times = false;
+        self
+    }
+}
+
+/// A query of that kind.
+///
+/// # Panics
+/// When there is no such kind.
+pub(crate) fn random(name: &str, random: &mut StdRng) -> Shape {
+    use OutputMode::{Append, Complete, Update};
+    let filter = filter(random);
+    let aggregates = aggregates(random);
+    match name {
+        "stateless" => Shape::new(
+            Append,
+            format!(
+                "SELECT k, at, v * 2 + 1 AS n, CASE WHEN v > {} THEN upper(k) ELSE concat(k, '-') END AS u FROM a {filter}",
+                number(random)
+            ),
+        ),
+        "generator" => {
+            let outer = pick(random, &["explode", "explode_outer", "posexplode"]);
+            let names = if outer == "posexplode" { "p, n" } else { "n" };
+            Shape::new(
+                Append,
+                format!(
+                    "SELECT k, {names} FROM a LATERAL VIEW {outer}(array(v, v + 1, length(k))) t AS {names} {filter}"
+                ),
+            )
+        }
+        "union" => {
+            let all = Shape::new(
+                Append,
+                format!(
+                    "SELECT k, v AS n FROM a {filter} UNION ALL SELECT k, w AS n FROM b WHERE w <> {}",
+                    number(random)
+                ),
+            );
+            all.of_two_streams()
+        }
+        "duplicates" => {
+            let mut shape = Shape::new(Append, format!("SELECT k, at, v FROM a {filter}"));
+            shape.duplicates = Some(pick(random, &[vec!["k"], vec!["k", "v"], vec!["at", "k"], vec!["at"], vec![]]));
+            let has_time = shape.duplicates.as_ref().is_some_and(|keys| keys.is_empty() || keys.contains(&"at"));
+            if has_time && random.random_bool(0.7) { shape.watched(random) } else { shape }
+        }
+        "distinct" => match random.random_bool(0.5) {
+            true => Shape::new(Update, format!("SELECT DISTINCT k, v % 3 AS r FROM a {filter}")).keyed(2),
+            false => Shape::new(Append, format!("SELECT DISTINCT at, k FROM a {filter}"))
+                .watched(random)
+                .without_null_times(),
+        },
+        "limit" => Shape::new(Append, format!("SELECT k, v FROM a {filter} LIMIT {}", random.random_range(0..12))),
+        "count in complete mode" => Shape::new(
+            Complete,
+            format!("SELECT k, {aggregates} FROM a {filter} GROUP BY k{}{}", having(random), order(random)),
+        ),
+        "count in update mode" => {
+            Shape::new(Update, format!("SELECT k, v % 4 AS r, {aggregates} FROM a {filter} GROUP BY k, v % 4")).keyed(2)
+        }
+        "global aggregate" => {
+            let mode = pick(random, &[Update, Complete]);
+            Shape::new(mode, format!("SELECT {aggregates} FROM a {filter}"))
+        }
+        "grouping sets" => {
+            let mode = pick(random, &[Update, Complete]);
+            let sets = pick(random, &["ROLLUP(k, v % 2)", "CUBE(k, v % 2)"]);
+            // Which columns are left out is part of the key: null may also be a value.
+            let sql = format!("SELECT k, v % 2 AS r, grouping_id() AS g, {aggregates} FROM a {filter} GROUP BY {sets}");
+            let shape = Shape::new(mode, sql);
+            if mode == Update { shape.keyed(3) } else { shape }
+        }
+        "tumbling windows" => Shape::new(
+            Append,
+            format!(
+                "SELECT window, k, {aggregates} FROM a {filter} GROUP BY {}, k{}",
+                window(random, false),
+                having(random)
+            ),
+        )
+        .watched(random),
+        "sliding windows" => Shape::new(
+            Append,
+            format!(
+                "SELECT window.start AS s, window.end AS e, {aggregates} FROM a {filter} GROUP BY {}",
+                window(random, true)
+            ),
+        )
+        .watched(random),
+        "windows in update mode" => {
+            let mode = pick(random, &[Update, Complete]);
+            let sliding = random.random_bool(0.5);
+            let sql = format!("SELECT window, k, {aggregates} FROM a {filter} GROUP BY {}, k", window(random, sliding));
+            match mode {
+                Update => Shape::new(Update, sql).keyed(2).watched(random),
+                _ => Shape::new(mode, sql),
+            }
+        }
+        "keys of event time" => {
+            Shape::new(Append, format!("SELECT at, k, {aggregates} FROM a {filter} GROUP BY at, k"))
+                .watched(random)
+                .without_null_times()
+        }
+        "windows of windows" => {
+            let inner = window(random, false);
+            let outer = random.random_range(30..200);
+            Shape::new(
+                Append,
+                format!(
+                    "SELECT window(t, '{outer} seconds').start AS s, sum(c) AS c, count(*) AS n, max(m) AS m FROM \
+                     (SELECT window_time(w) AS t, c, m FROM \
+                     (SELECT window AS w, k, count(*) AS c, max(v) AS m FROM a {filter} GROUP BY {inner}, k)) \
+                     GROUP BY window(t, '{outer} seconds')"
+                ),
+            )
+            .watched(random)
+        }
+        "windows without duplicates" => {
+            let sql = format!("SELECT window, {aggregates} FROM a {filter} GROUP BY {}", window(random, false));
+            let mut shape = Shape::new(Append, sql).watched(random);
+            shape.duplicates = Some(pick(random, &[vec!["at", "k"], vec!["at"], vec![]]));
+            shape
+        }
+        "join with a table" => {
+            let (kind, label) = pick(
+                random,
+                &[("JOIN", ", label"), ("LEFT JOIN", ", label"), ("LEFT SEMI JOIN", ""), ("LEFT ANTI JOIN", "")],
+            );
+            Shape::new(Append, format!("SELECT a.k AS k, v{label} FROM a {kind} d ON a.k = d.k {filter}"))
+        }
+        other => panic!("there is no kind `{other}`"),
+    }
+}
+
+fn pick<T: Clone>(random: &mut StdRng, of: &[T]) -> T {
+    of.choose(random).expect("there is something to choose from").clone()
+}
+
+fn number(random: &mut StdRng) -> i64 {
+    random.random_range(-3..12)
+}
+
+/// A condition that lets the rows pass that close what is open.
+fn filter(random: &mut StdRng) -> String {
+    let condition = match random.random_range(0..8) {
+        0 => format!("v > {}", number(random)),
+        1 => "a.k <> 'y'".into(),
+        2 => format!("at > TIMESTAMP '1970-01-01 00:00:{:02}'", random.random_range(0..60)),
+        3 => format!("a.k IN ('x', 'z') OR v = {}", number(random)),
+        4 => "v IS NULL OR a.k IS NULL".into(),
+        _ => return String::new(),
+    };
+    format!("WHERE ({condition} OR a.k LIKE '~%')")
+}
+
+fn aggregates(random: &mut StdRng) -> String {
+    const ALL: &[&str] = &[
+        "count(*)",
+        "count(v)",
+        "sum(v)",
+        "min(v)",
+        "max(v)",
+        "avg(v)",
+        "sum(v) FILTER (WHERE v > 3)",
+        "count_if(v > 2)",
+        "sort_array(collect_list(v))",
+        "sort_array(collect_set(v))",
+        "approx_count_distinct(v)",
+        "max(at)",
+        "min(k)",
+        "bool_or(v > 10)",
+        "bit_xor(v)",
+        "max(k) || '!'",
+        "sum(CASE WHEN v % 2 = 0 THEN 1 ELSE 0 END)",
+        "avg(CAST(v AS DECIMAL(10, 2)))",
+    ];
+    let count = random.random_range(1..4);
+    let chosen = ALL.choose_multiple(random, count).enumerate();
+    chosen.map(|(index, aggregate)| format!("{aggregate} AS c{index}")).collect::<Vec<_>>().join(", ")
+}
+
+fn having(random: &mut StdRng) -> &'static str {
+    pick(random, &["", "", " HAVING count(*) > 1", " HAVING max(v) > 4"])
+}
+
+fn order(random: &mut StdRng) -> &'static str {
+    // Ordered by all that makes a row unique, so that LIMIT has one answer.
+    pick(random, &["", " ORDER BY k", " ORDER BY k DESC LIMIT 2", " ORDER BY count(*), k LIMIT 3"])
+}
+
+fn window(random: &mut StdRng, sliding: bool) -> String {
+    let size = random.random_range(1..40);
+    let slide = if sliding { random.random_range((size + 4) / 5..=size) } else { size };
+    match (slide == size, random.random_bool(0.2)) {
+        (true, false) => format!("window(at, '{size} seconds')"),
+        (false, false) => format!("window(at, '{size} seconds', '{slide} seconds')"),
+        (_, true) => {
+            format!("window(at, '{size} seconds', '{slide} seconds', '{} seconds')", random.random_range(0..slide))
+        }
+    }
+}
