@@ -30,7 +30,7 @@ pub struct CommitEntry {
 
 impl BatchEntry for CommitEntry {
     const FOLDER: &'static str = "commits";
-    const KIND: DocumentKind = DocumentKind { word: "commit-log", version: 1 };
+    const KIND: DocumentKind = DocumentKind { word: "commit-log", version: 1, oldest: 1 };
     fn batch(&self) -> BatchId {
         self.batch
     }

@@ -27,8 +27,10 @@ const PROGRAM: &str = "millstream";
 pub(crate) struct DocumentKind {
     /// The word in the first line.
     pub(crate) word: &'static str,
-    /// The format version that is written and read.
+    /// The format version that is written, the newest that is read.
     pub(crate) version: u32,
+    /// The oldest format version that is read: what later versions added has a default.
+    pub(crate) oldest: u32,
 }
 
 impl DocumentKind {
@@ -93,7 +95,7 @@ impl DocumentKind {
             .next()
             .and_then(|version| version.parse().ok())
             .ok_or_else(|| damaged("its first line has no format version".into()))?;
-        if version != u64::from(self.version) {
+        if !(u64::from(self.oldest)..=u64::from(self.version)).contains(&version) {
             return Err(CheckpointError::Version {
                 place: place.into(),
                 file: file.into(),
@@ -122,7 +124,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    const KIND: DocumentKind = DocumentKind { word: "offset-log", version: 1 };
+    const KIND: DocumentKind = DocumentKind { word: "offset-log", version: 2, oldest: 1 };
 
     fn content() -> BTreeMap<String, i64> {
         BTreeMap::from([("a".to_owned(), 1), ("ü".to_owned(), -2)])
@@ -137,7 +139,7 @@ mod tests {
         let bytes = KIND.encode("here", "offsets/1", &content()).unwrap();
         assert_eq!(decode(&bytes).unwrap(), content());
         let text = std::str::from_utf8(&bytes).unwrap();
-        assert_eq!(text, "millstream offset-log 1 crc32=aab1a8c2\n{\n  \"a\": 1,\n  \"ü\": -2\n}\n");
+        assert_eq!(text, "millstream offset-log 2 crc32=aab1a8c2\n{\n  \"a\": 1,\n  \"ü\": -2\n}\n");
     }
 
     #[test]
@@ -167,11 +169,16 @@ mod tests {
     #[test]
     fn foreign_files_and_other_releases_are_told_apart() {
         assert!(matches!(decode(b"v1\n{}"), Err(CheckpointError::Foreign { .. })));
-        let other = DocumentKind { word: "commit-log", version: 1 }.encode("", "", &content()).unwrap();
+        let other = DocumentKind { word: "commit-log", ..KIND }.encode("", "", &content()).unwrap();
         let error = decode(&other).unwrap_err();
         assert!(error.to_string().contains("says `commit-log`, not `offset-log`"), "{error}");
-        let newer = DocumentKind { word: "offset-log", version: 2 }.encode("", "", &content()).unwrap();
-        assert!(matches!(decode(&newer), Err(CheckpointError::Version { found: 2, known: 1, .. })));
+        let older = DocumentKind { version: 1, ..KIND }.encode("", "", &content()).unwrap();
+        assert_eq!(decode(&older).unwrap(), content());
+        for version in [0, 3] {
+            let other = DocumentKind { version, ..KIND }.encode("", "", &content()).unwrap();
+            let error = decode(&other).unwrap_err();
+            assert!(matches!(error, CheckpointError::Version { found, known: 2, .. } if found == u64::from(version)));
+        }
         let wrong = KIND.encode("", "", &["not", "a", "map"]).unwrap();
         assert!(decode(&wrong).unwrap_err().to_string().contains("its JSON is no offset-log"));
     }

@@ -28,7 +28,7 @@ const LOCK: &str = ".lock";
 /// How long a lease lasts without renewal.
 pub const LEASE_MS: i64 = 60_000;
 
-pub(crate) const KIND: DocumentKind = DocumentKind { word: "lease", version: 1 };
+pub(crate) const KIND: DocumentKind = DocumentKind { word: "lease", version: 1, oldest: 1 };
 
 /// Who holds a lease.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

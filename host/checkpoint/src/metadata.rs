@@ -13,7 +13,7 @@ pub(crate) const METADATA: &str = "metadata";
 /// The layout of the whole folder; a release that changes it in a way that older ones cannot read counts it up.
 pub const FORMAT_VERSION: u32 = 1;
 
-const KIND: DocumentKind = DocumentKind { word: "checkpoint", version: FORMAT_VERSION };
+const KIND: DocumentKind = DocumentKind { word: "checkpoint", version: FORMAT_VERSION, oldest: 1 };
 
 /// The query's identity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

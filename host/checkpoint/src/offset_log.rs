@@ -11,7 +11,7 @@
 use crate::CheckpointError;
 use crate::batch_log::{BatchEntry, BatchLog};
 use crate::document::DocumentKind;
-use millstream_common::{BatchId, Digest, DurableFiles};
+use millstream_common::{BatchId, Digest, DurableFiles, OutputMode};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,6 +51,30 @@ pub struct StatePin {
     pub schema_text: String,
     /// The number of partitions.
     pub partitions: u32,
+    /// What the bytes mean, family by family: JSON that only the operators read. Null in an entry of version 1.
+    #[serde(default)]
+    pub families: serde_json::Value,
+}
+
+/// What a source is: with another one its offsets would mean something else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConnectorPin {
+    /// The name of the connector.
+    pub format: String,
+    /// Where the rows come from, if another place would give other offsets.
+    pub place: Option<String>,
+}
+
+/// Why a batch is there that reads nothing and gives nothing: its state is that of the batch before it, spread over
+/// another number of partitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RepartitionPin {
+    /// The number of partitions before it.
+    pub from: u32,
+    /// The number of partitions from it on.
+    pub to: u32,
 }
 
 /// The definition of one batch.
@@ -72,11 +96,20 @@ pub struct OffsetEntry {
     pub plugins: BTreeMap<String, PluginPin>,
     /// The schemas of its state, per operator.
     pub state_schemas: BTreeMap<String, StatePin>,
+    /// The connector of each source; none in an entry of version 1.
+    #[serde(default)]
+    pub connectors: BTreeMap<String, ConnectorPin>,
+    /// Which rows it gives out; `None` in an entry of version 1.
+    #[serde(default)]
+    pub output_mode: Option<OutputMode>,
+    /// That it only spreads the state anew; `None` for every other batch.
+    #[serde(default)]
+    pub repartition: Option<RepartitionPin>,
 }
 
 impl BatchEntry for OffsetEntry {
     const FOLDER: &'static str = "offsets";
-    const KIND: DocumentKind = DocumentKind { word: "offset-log", version: 1 };
+    const KIND: DocumentKind = DocumentKind { word: "offset-log", version: 2, oldest: 1 };
     fn batch(&self) -> BatchId {
         self.batch
     }

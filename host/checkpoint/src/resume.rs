@@ -121,6 +121,9 @@ mod tests {
             settings: BTreeMap::new(),
             plugins: BTreeMap::new(),
             state_schemas: BTreeMap::new(),
+            connectors: BTreeMap::new(),
+            output_mode: None,
+            repartition: None,
         }
     }
 

@@ -21,15 +21,21 @@ use crate::event_order::{NEVER, ordered};
 use crate::float_identity::unify_floats;
 use crate::partitions::Partitions;
 use crate::row_codec::{FORMAT, RowCodec, partition_of};
-use crate::{BatchContext, Operator, OperatorError, OperatorMetrics, StateOpener, Stateful};
+use crate::{BatchContext, Operator, OperatorError, OperatorMetrics, StateFamily, StatePart, Stateful};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, TimestampMicrosecondArray};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, SchemaRef, TimeUnit, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use hashbrown::HashSet;
 use millstream_common::{Digest, OperatorUid, Watermark};
-use millstream_state::{ByteRows, FamilySpec, Layout, StateError, StateManifest};
+use millstream_state::{ByteRows, FamilySpec, Layout, StateError};
+use std::sync::Arc;
 use std::time::Instant;
+
+/// The family of the keys that were seen.
+const SEEN: &str = "seen";
+/// The family that has them in the order in which they are forgotten.
+const EXPIRY: &str = "expiry";
 
 /// What a deduplication is made of.
 #[derive(Debug, Clone)]
@@ -111,8 +117,8 @@ impl Deduplicate {
         let schema_text = format!("key: {} | remembered {kind}", named.collect::<Vec<_>>().join(", "));
         let schema_id = Digest::of(format!("{FORMAT} {schema_text}").as_bytes()).to_string();
         let layout = if memory == Memory::UntilItsEventTime { Layout::Windowed } else { Layout::Hash };
-        let family = FamilySpec { name: "seen".into(), layout, schema_id: schema_id.clone() };
-        let expiry = FamilySpec { name: "expiry".into(), layout: Layout::Windowed, schema_id };
+        let family = FamilySpec { name: SEEN.into(), layout, schema_id: schema_id.clone() };
+        let expiry = FamilySpec { name: EXPIRY.into(), layout: Layout::Windowed, schema_id };
         let operator_name = match memory {
             Memory::Within { .. } => "dedupeWithinWatermark",
             _ => "dedupe",
@@ -287,54 +293,44 @@ impl Operator for Deduplicate {
 }
 
 impl Stateful for Deduplicate {
-    fn uid(&self) -> &OperatorUid {
-        self.state.uid()
+    fn state(&self) -> &Partitions {
+        &self.state
     }
 
-    fn schema_id(&self) -> String {
-        self.state.schema_id().to_owned()
+    fn state_mut(&mut self) -> &mut Partitions {
+        &mut self.state
+    }
+
+    fn families(&self) -> Vec<StateFamily> {
+        let fields = self.spec.schema.fields();
+        let key = StatePart::row(self.spec.keys.iter().map(|key| Arc::clone(&fields[*key])).collect::<Vec<_>>());
+        let schema_id = self.state.schema_id().to_owned();
+        let family =
+            |name: &str, key, value| StateFamily { name: name.into(), schema_id: schema_id.clone(), key, value };
+        let time = || StatePart::EventTime("event_time".into());
+        let expires = || StatePart::EventTime("expires".into());
+        match self.memory {
+            Memory::ForEver => vec![family(SEEN, vec![key], Vec::new())],
+            Memory::UntilItsEventTime => vec![family(SEEN, vec![time(), key], Vec::new())],
+            Memory::Within { .. } => {
+                vec![family(SEEN, vec![key.clone()], vec![expires()]), family(EXPIRY, vec![expires(), key], Vec::new())]
+            }
+        }
     }
 
     fn schema_text(&self) -> String {
         self.schema_text.clone()
     }
 
-    fn partitions(&self) -> u32 {
-        self.state.count()
-    }
-
-    fn open(&mut self, opener: &dyn StateOpener, manifests: &[StateManifest]) -> Result<(), StateError> {
-        self.is_counting = false;
-        self.state.open(opener, manifests)
-    }
-
     fn wants_no_data_batch(&self, old: Watermark, new: Watermark) -> bool {
         new > old
     }
 
-    fn prepare(&mut self) -> Result<Vec<StateManifest>, StateError> {
-        let started = Instant::now();
-        let manifests = self.state.prepare()?;
-        self.metrics.commit_ms = started.elapsed().as_millis() as u64;
-        self.metrics.rows_total = self.state.keys() / self.entries_per_key();
-        self.state.weigh(&mut self.metrics);
-        Ok(manifests)
+    fn counters(&self) -> &OperatorMetrics {
+        &self.metrics
     }
 
-    fn commit(&mut self) {
-        self.state.commit();
-    }
-
-    fn abort(&mut self) {
-        self.state.abort();
-        self.is_counting = false;
-    }
-
-    fn retain(&mut self, retained: &[Vec<StateManifest>]) -> Result<(), StateError> {
-        self.state.retain(retained)
-    }
-
-    fn metrics(&self) -> OperatorMetrics {
-        self.metrics.clone()
+    fn rows_total(&self) -> u64 {
+        self.state.totals().keys / self.entries_per_key()
     }
 }

@@ -13,16 +13,17 @@
 //! [`BatchLimit`] starts anew in each. Which rows are the first is the order of arrival, unless a sort stands below.
 
 use crate::partitions::Partitions;
-use crate::{BatchContext, Operator, OperatorError, OperatorMetrics, StateOpener, Stateful};
+use crate::{BatchContext, Operator, OperatorError, OperatorMetrics, StateFamily, StatePart, Stateful};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use millstream_common::{Digest, OperatorUid, Watermark};
-use millstream_state::{ByteRows, FamilySpec, Layout, StateError, StateManifest};
+use millstream_state::{ByteRows, FamilySpec, Layout};
 use std::time::Instant;
 
 const SCHEMA: &str = "key: fixed text `rows` | value: rows let through, u64 little-endian";
 const KEY: &[u8] = b"rows";
+const FAMILY: &str = "limit";
 
 /// Lets the first rows of each batch through.
 #[derive(Debug)]
@@ -93,7 +94,7 @@ impl GlobalLimit {
     /// Lets `limit` rows through.
     pub fn new(uid: OperatorUid, limit: u64, input: SchemaRef) -> Self {
         let family = FamilySpec {
-            name: "limit".to_owned(),
+            name: FAMILY.to_owned(),
             layout: Layout::Hash,
             schema_id: Digest::of(SCHEMA.as_bytes()).to_string(),
         };
@@ -191,54 +192,32 @@ impl Operator for GlobalLimit {
 }
 
 impl Stateful for GlobalLimit {
-    fn uid(&self) -> &OperatorUid {
-        self.state.uid()
+    fn state(&self) -> &Partitions {
+        &self.state
     }
 
-    fn schema_id(&self) -> String {
-        self.state.schema_id().to_owned()
+    fn state_mut(&mut self) -> &mut Partitions {
+        &mut self.state
+    }
+
+    fn families(&self) -> Vec<StateFamily> {
+        vec![StateFamily {
+            name: FAMILY.to_owned(),
+            schema_id: self.state.schema_id().to_owned(),
+            key: vec![StatePart::Text("what".to_owned())],
+            value: vec![StatePart::U64LittleEndian("passed".to_owned())],
+        }]
     }
 
     fn schema_text(&self) -> String {
         SCHEMA.to_owned()
     }
 
-    fn partitions(&self) -> u32 {
-        self.state.count()
-    }
-
-    fn open(&mut self, opener: &dyn StateOpener, manifests: &[StateManifest]) -> Result<(), StateError> {
-        self.passed = None;
-        self.state.open(opener, manifests)
-    }
-
     fn wants_no_data_batch(&self, _old: Watermark, _new: Watermark) -> bool {
         false
     }
 
-    fn prepare(&mut self) -> Result<Vec<StateManifest>, StateError> {
-        let started = Instant::now();
-        let manifests = self.state.prepare()?;
-        self.metrics.commit_ms = started.elapsed().as_millis() as u64;
-        self.metrics.rows_total = self.state.keys();
-        self.state.weigh(&mut self.metrics);
-        Ok(manifests)
-    }
-
-    fn commit(&mut self) {
-        self.state.commit();
-    }
-
-    fn abort(&mut self) {
-        self.passed = None;
-        self.state.abort();
-    }
-
-    fn retain(&mut self, retained: &[Vec<StateManifest>]) -> Result<(), StateError> {
-        self.state.retain(retained)
-    }
-
-    fn metrics(&self) -> OperatorMetrics {
-        self.metrics.clone()
+    fn counters(&self) -> &OperatorMetrics {
+        &self.metrics
     }
 }

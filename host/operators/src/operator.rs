@@ -1,10 +1,10 @@
 //! The contract of an operator.
 
 use crate::late::LateRows;
-use crate::{BatchContext, OperatorError};
+use crate::{BatchContext, OperatorError, Partitions, StateFamily};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use millstream_common::{OperatorUid, Watermark};
+use millstream_common::{OperatorUid, OutputMode, Watermark};
 use millstream_state::{StateError, StateManifest, StateStore};
 
 /// One step of a query.
@@ -136,47 +136,102 @@ pub struct OperatorMetrics {
 }
 
 /// The state side of an operator.
+///
+/// An operator says what it has: its stores, what lies in them, what it counted. Opening, preparing, committing and
+/// forgetting follow from that and are the same for all.
 pub trait Stateful {
-    /// The operator's stable name.
-    fn uid(&self) -> &OperatorUid;
+    /// The stores.
+    fn state(&self) -> &Partitions;
 
-    /// The digest of key and value schema: stored with each batch; a change is refused.
-    fn schema_id(&self) -> String;
+    /// The stores, to be changed.
+    fn state_mut(&mut self) -> &mut Partitions;
+
+    /// What the bytes of the stores mean, family by family: stored with each batch, so that state can be read and
+    /// moved between partitions without the query.
+    fn families(&self) -> Vec<StateFamily>;
 
     /// The schema in words, for messages and `checkpoint show`: `key: word utf8 | value: count int64`.
     fn schema_text(&self) -> String;
-
-    /// How many partitions the state has.
-    fn partitions(&self) -> u32;
-
-    /// Opens all partitions, `manifests[p]` for partition `p`. Replaces stores that were open.
-    ///
-    /// # Errors
-    /// When a store cannot be opened.
-    fn open(&mut self, opener: &dyn StateOpener, manifests: &[StateManifest]) -> Result<(), StateError>;
 
     /// Whether a batch without new rows would change the result, now that the watermark of the operator's input
     /// moved from `old` to `new`.
     fn wants_no_data_batch(&self, old: Watermark, new: Watermark) -> bool;
 
+    /// What the operator counted in the batch: all but the totals, which the stores know.
+    fn counters(&self) -> &OperatorMetrics;
+
+    /// Whether rows of state that the watermark has passed are dropped in that output mode. A query that goes on in a
+    /// mode that needs them is refused.
+    fn forgets_in(&self, mode: OutputMode) -> bool {
+        let _ = mode;
+        false
+    }
+
+    /// The rows of state as a person would count them, after the batch that was last prepared: the keys of all families,
+    /// unless some of them only help to find others.
+    fn rows_total(&self) -> u64 {
+        self.state().totals().keys
+    }
+
+    /// The operator's stable name.
+    fn uid(&self) -> &OperatorUid {
+        self.state().uid()
+    }
+
+    /// The digest of key and value schema: stored with each batch; a change is refused.
+    fn schema_id(&self) -> String {
+        self.state().schema_id().to_owned()
+    }
+
+    /// How many partitions the state has.
+    fn partitions(&self) -> u32 {
+        self.state().count()
+    }
+
+    /// Opens all partitions, `manifests[p]` for partition `p`. Replaces stores that were open.
+    ///
+    /// # Errors
+    /// When a store cannot be opened.
+    fn open(&mut self, opener: &dyn StateOpener, manifests: &[StateManifest]) -> Result<(), StateError> {
+        self.state_mut().open(opener, manifests)
+    }
+
     /// Makes the batch's changes durable; answers the files of the new version per partition.
     ///
     /// # Errors
     /// When a changelog cannot be written.
-    fn prepare(&mut self) -> Result<Vec<StateManifest>, StateError>;
+    fn prepare(&mut self) -> Result<Vec<StateManifest>, StateError> {
+        self.state_mut().prepare()
+    }
 
     /// The commit log has the batch.
-    fn commit(&mut self);
+    fn commit(&mut self) {
+        self.state_mut().commit();
+    }
 
-    /// Forgets the batch.
-    fn abort(&mut self);
+    /// Forgets the batch's changes; [`Operator::abort`], which is called as well, forgets the rows.
+    fn abort(&mut self) {
+        self.state_mut().abort();
+    }
 
     /// Deletes files that no retained batch names; `retained[p]` are the manifests of partition `p`.
     ///
     /// # Errors
     /// When files cannot be deleted.
-    fn retain(&mut self, retained: &[Vec<StateManifest>]) -> Result<(), StateError>;
+    fn retain(&mut self, retained: &[Vec<StateManifest>]) -> Result<(), StateError> {
+        self.state_mut().retain(retained)
+    }
 
     /// The counters of the batch that was last prepared.
-    fn metrics(&self) -> OperatorMetrics;
+    fn metrics(&self) -> OperatorMetrics {
+        let totals = self.state().totals();
+        OperatorMetrics {
+            rows_total: self.rows_total(),
+            memory_bytes: totals.memory_bytes,
+            spilled_keys: totals.spilled_keys,
+            spilled_bytes: totals.spilled_bytes,
+            commit_ms: totals.commit_ms,
+            ..self.counters().clone()
+        }
+    }
 }

@@ -5,13 +5,14 @@
 //!                  └──────── abort ◄──┘
 //! ```
 //!
-//! Every stateful operator holds one of these and forwards its [`Stateful`](crate::Stateful) calls to it. It also counts keys:
+//! Every stateful operator holds one of these; [`Stateful`](crate::Stateful) does the rest with it. It also counts keys:
 //! the count moves at commit and stays at abort, whatever a store reports in the middle of a batch.
 //! It knows nothing of what the bytes mean.
 
-use crate::{OperatorMetrics, StateOpener};
+use crate::StateOpener;
 use millstream_common::OperatorUid;
 use millstream_state::{FamilyId, FamilySpec, StateError, StateManifest, StateStore};
+use std::time::Instant;
 
 /// One store and the family of the operator in it.
 pub(crate) struct Partition {
@@ -19,8 +20,18 @@ pub(crate) struct Partition {
     pub(crate) family: FamilyId,
 }
 
+/// What the stores weighed when the batch was prepared.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Totals {
+    pub(crate) keys: u64,
+    pub(crate) memory_bytes: u64,
+    pub(crate) spilled_keys: u64,
+    pub(crate) spilled_bytes: u64,
+    pub(crate) commit_ms: u64,
+}
+
 /// The stores of one stateful operator.
-pub(crate) struct Partitions {
+pub struct Partitions {
     uid: OperatorUid,
     family: FamilySpec,
     count: u32,
@@ -28,12 +39,13 @@ pub(crate) struct Partitions {
     keys: u64,
     /// Keys added (positive) or removed (negative) by the open batch.
     change: i64,
+    totals: Totals,
 }
 
 impl Partitions {
     /// Stores still to be opened.
     pub(crate) fn new(uid: OperatorUid, count: u32, family: FamilySpec) -> Self {
-        Self { uid, family, count: count.max(1), open: Vec::new(), keys: 0, change: 0 }
+        Self { uid, family, count: count.max(1), open: Vec::new(), keys: 0, change: 0, totals: Totals::default() }
     }
 
     pub(crate) fn uid(&self) -> &OperatorUid {
@@ -83,18 +95,22 @@ impl Partitions {
         self.keys.saturating_add_signed(self.change)
     }
 
-    /// Sets the counters of bytes and of what is not in memory.
-    pub(crate) fn weigh(&self, metrics: &mut OperatorMetrics) {
-        (metrics.memory_bytes, metrics.spilled_keys, metrics.spilled_bytes) = (0, 0, 0);
-        for weight in self.open.iter().map(|partition| partition.store.metrics()) {
-            metrics.memory_bytes += weight.memory_bytes;
-            metrics.spilled_keys += weight.spilled_keys;
-            metrics.spilled_bytes += weight.spilled_bytes;
-        }
+    /// What the stores weighed when the batch was prepared.
+    pub(crate) fn totals(&self) -> Totals {
+        self.totals
     }
 
     pub(crate) fn prepare(&mut self) -> Result<Vec<StateManifest>, StateError> {
-        self.open.iter_mut().map(|partition| partition.store.prepare()).collect()
+        let started = Instant::now();
+        let manifests = self.open.iter_mut().map(|partition| partition.store.prepare()).collect::<Result<_, _>>()?;
+        let commit_ms = started.elapsed().as_millis() as u64;
+        self.totals = Totals { keys: self.keys(), commit_ms, ..Totals::default() };
+        for weight in self.open.iter().map(|partition| partition.store.metrics()) {
+            self.totals.memory_bytes += weight.memory_bytes;
+            self.totals.spilled_keys += weight.spilled_keys;
+            self.totals.spilled_bytes += weight.spilled_bytes;
+        }
+        Ok(manifests)
     }
 
     pub(crate) fn commit(&mut self) {

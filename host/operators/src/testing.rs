@@ -1,7 +1,7 @@
 //! What the tests of this crate share: state stores over files in memory, rows of words in time, and a small loop
 //! of batches that does what the runtime does, as far as operators can tell.
 
-use crate::{BatchContext, EventTimeSeen, OperatorMetrics, Pipeline, StateOpener};
+use crate::{BatchContext, EventTimeSeen, FamilyReader, OperatorMetrics, Pipeline, StateOpener, Stateful};
 use arrow::array::{
     Array, ArrayRef, AsArray, Int64Array, ListArray, RecordBatch, StringArray, StructArray, TimestampMicrosecondArray,
 };
@@ -12,7 +12,7 @@ use millstream_common::{
     BatchId, DurableFiles, OperatorUid, ScopedFiles, Watermark, WatermarkPolicy, WatermarkTracker, Watermarks,
 };
 use millstream_state::contract::MemoryFiles;
-use millstream_state::{LogStore, StateError, StateManifest, StateStore, StoreOptions};
+use millstream_state::{ByteRows, LogStore, StateError, StateManifest, StateStore, StoreOptions};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -30,6 +30,12 @@ impl StateOpener for StateFolder {
         partition: u32,
         manifest: &StateManifest,
     ) -> Result<Box<dyn StateStore>, StateError> {
+        Ok(Box::new(self.store(uid, partition, manifest)?))
+    }
+}
+
+impl StateFolder {
+    fn store(&self, uid: &OperatorUid, partition: u32, manifest: &StateManifest) -> Result<LogStore, StateError> {
         let files: Arc<dyn DurableFiles> = Arc::<MemoryFiles>::clone(&self.files);
         let options = StoreOptions {
             files: Arc::new(ScopedFiles::new(files, format!("state/{uid}/{partition}"))),
@@ -37,7 +43,33 @@ impl StateOpener for StateFolder {
             changelogs_before_snapshot: 3,
             budget: None,
         };
-        Ok(Box::new(LogStore::open(options, manifest)?))
+        LogStore::open(options, manifest)
+    }
+
+    /// Every key and value is what the operator says of its families, in the partition where it belongs.
+    fn check_families(&self, state: &dyn Stateful, manifests: &[StateManifest]) {
+        let (uid, partitions, families) = (state.uid(), state.partitions(), state.families());
+        for (partition, manifest) in (0..partitions).zip(manifests) {
+            let mut store = self.store(uid, partition, manifest).unwrap();
+            for spec in store.families() {
+                let family = families.iter().find(|family| family.name == spec.name);
+                let family = family.unwrap_or_else(|| panic!("{uid} does not tell of its family {}", spec.name));
+                assert_eq!(family.schema_id, spec.schema_id, "{uid} {}", spec.name);
+                assert!(family.is_spread() || partitions == 1, "{uid} {}", spec.name);
+                let (mut keys, mut values) = (ByteRows::new(), ByteRows::new());
+                let id = store.family(&spec).unwrap();
+                store
+                    .scan(id, &mut |key, value| {
+                        keys.push(key);
+                        values.push(value);
+                    })
+                    .unwrap();
+                let reader = FamilyReader::try_new(family).unwrap();
+                reader.read(&keys, &values).unwrap();
+                let owners = reader.partitions(&keys, partitions).unwrap();
+                assert!(owners.iter().all(|owner| *owner == partition as usize), "{uid} {}", spec.name);
+            }
+        }
     }
 }
 
@@ -224,8 +256,11 @@ impl Story {
         let context = self.context();
         let rows = self.pipeline.run(inputs, &context).unwrap();
         let (mut manifests, mut metrics) = (Vec::new(), Vec::new());
+        let files = self.files.clone();
         let done: Result<(), StateError> = self.pipeline.for_each_stateful(|state| {
-            manifests.push(state.prepare()?);
+            let prepared = state.prepare()?;
+            files.check_families(state, &prepared);
+            manifests.push(prepared);
             state.commit();
             metrics.push(state.metrics());
             Ok(())

@@ -1,5 +1,6 @@
 //! What can go wrong with a query as a whole.
 
+use crate::query::QueryChange;
 use crate::settings::SettingError;
 use millstream_checkpoint::CheckpointError;
 use millstream_common::{BatchId, DurableError, Fault, Hint};
@@ -64,6 +65,22 @@ pub enum RuntimeError {
         /// The way out.
         hint: String,
     },
+    /// The query differs from the one that made its checkpoint in what may not change.
+    #[error("the query does not fit its checkpoint: {}", crate::query::describe_changes(.changes))]
+    Changed {
+        /// What differs.
+        changes: Vec<QueryChange>,
+    },
+    /// State is there whose form this program does not know, or whose parts do not fit.
+    #[error("the state of `{uid}` cannot be {action}: {reason}")]
+    UnknownState {
+        /// The operator.
+        uid: String,
+        /// `read`, `moved`.
+        action: &'static str,
+        /// What does not fit.
+        reason: String,
+    },
     /// Something is missing or contradicts itself in what the user asked for.
     #[error("{reason}")]
     Invalid {
@@ -98,7 +115,8 @@ impl Hint for RuntimeError {
             Self::Plugin(error) => error.fault(),
             Self::State(error) => error.fault(),
             Self::Batch { source, .. } | Self::BatchQuery(source) => source.fault(),
-            Self::Setting(_) | Self::ForeignQuery { .. } | Self::Invalid { .. } => Fault::Query,
+            Self::Setting(_) | Self::ForeignQuery { .. } | Self::Changed { .. } | Self::Invalid { .. } => Fault::Query,
+            Self::UnknownState { .. } => Fault::Corrupt,
             Self::Keep { .. } | Self::Control { .. } => Fault::Outside,
             Self::Thread { .. } => Fault::Bug,
         }
@@ -114,6 +132,10 @@ impl Hint for RuntimeError {
             Self::State(error) => error.hint(),
             Self::Batch { source, .. } | Self::BatchQuery(source) => source.hint(),
             Self::ForeignQuery { hint, .. } => Some(hint.clone()),
+            Self::UnknownState { .. } => Some(
+                "see with `millstream checkpoint verify` whether it is whole, or use the release that wrote it".into(),
+            ),
+            Self::Changed { changes } => Some(crate::query::advice(changes)),
             Self::Invalid { hint, .. } | Self::Control { hint, .. } => hint.clone(),
             Self::Setting(_) | Self::Keep { .. } | Self::Thread { .. } => None,
         }

@@ -75,6 +75,18 @@ pub enum SinkError {
         /// Who wanted it.
         query: QueryId,
     },
+    /// The batches before are somewhere else.
+    #[error(
+        "sink `{sink}` cannot go on in `{place}`: batch {next} is next, and none of the batches before it are there"
+    )]
+    Elsewhere {
+        /// The connector.
+        sink: String,
+        /// File, folder, table.
+        place: String,
+        /// The batch that would be the first one there.
+        next: BatchId,
+    },
     /// What the sink wrote earlier is damaged or not its own.
     #[error("sink `{sink}` does not understand `{place}`: {reason}")]
     Corrupt {
@@ -91,7 +103,7 @@ impl Hint for SinkError {
     fn fault(&self) -> Fault {
         match self {
             Self::Option(_) | Self::UnknownFormat { .. } | Self::Mode { .. } | Self::Schema { .. } => Fault::Query,
-            Self::Foreign { .. } => Fault::Query,
+            Self::Foreign { .. } | Self::Elsewhere { .. } => Fault::Query,
             Self::Unavailable { .. } | Self::Open { .. } => Fault::Outside,
             Self::Corrupt { .. } => Fault::Corrupt,
         }
@@ -103,6 +115,9 @@ impl Hint for SinkError {
                 "give each query an output of its own; a new checkpoint makes a new query, which needs a new output"
                     .into(),
             ),
+            Self::Elsewhere { .. } => {
+                Some("name the place where the batches before are, or start a new checkpoint with a new output".into())
+            }
             Self::Corrupt { .. } => Some("restore the file from a backup, or write to a new place".into()),
             _ => None,
         }

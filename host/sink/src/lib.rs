@@ -11,10 +11,12 @@
 pub mod connectors;
 pub mod contract;
 mod error;
+mod export;
 mod registry;
 mod render;
 mod sink;
 
 pub use error::SinkError;
+pub use export::Export;
 pub use registry::{SinkFactory, SinkRegistry};
 pub use sink::{Guarantee, Sink, SinkBatch, SinkContext, SinkReport, SinkSpec};

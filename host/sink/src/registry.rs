@@ -1,6 +1,7 @@
 //! Which connectors there are, by format name.
 
 use crate::{Sink, SinkContext, SinkError, SinkSpec};
+use millstream_common::BatchId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -11,6 +12,16 @@ pub trait SinkFactory: Send + Sync {
     /// # Errors
     /// When an option does not fit.
     fn check(&self, spec: &SinkSpec) -> Result<(), SinkError>;
+
+    /// Whether a query whose next batch is `next` may go on here: a sink that must have every batch refuses a query that
+    /// has written the ones before elsewhere. Creates nothing.
+    ///
+    /// # Errors
+    /// When it may not, or when the place cannot be reached.
+    fn check_resume(&self, spec: &SinkSpec, next: BatchId) -> Result<(), SinkError> {
+        let _ = (spec, next);
+        Ok(())
+    }
 
     /// Opens the sink.
     ///

@@ -69,7 +69,8 @@ pub trait Sink: Send {
     fn supports(&self, mode: OutputMode) -> bool;
 
     /// Writes a batch. All of it is out when this answers `Ok`; none of it counts when it answers `Err`.
-    /// The runtime calls it with ascending batch ids, and again with the last one after a crash.
+    /// The runtime calls it with ascending batch ids, and again with the last one after a crash. An id may be left out: a
+    /// batch that only spreads state over other partitions has no rows to give.
     ///
     /// # Errors
     /// When the rows do not fit the sink, or the place cannot be written.

@@ -13,6 +13,13 @@ pub trait SourceFactory: Send + Sync {
     /// When an option or the declared schema does not fit.
     fn schema(&self, spec: &SourceSpec) -> Result<SchemaRef, SourceError>;
 
+    /// Where the rows come from, if offsets of another place mean nothing here: a query with a checkpoint cannot go on
+    /// at another place then. `None` when it can, or when the options do not fit.
+    fn place(&self, spec: &SourceSpec) -> Option<String> {
+        let _ = spec;
+        None
+    }
+
     /// Opens the source.
     ///
     /// # Errors

@@ -149,14 +149,19 @@ fn missing_files_are_not_guessed_around() {
 fn another_query_on_the_checkpoint_is_refused_with_the_difference() {
     let world = world();
     let cases = [
-        ("SELECT k, count(*) AS n, max(k) AS m FROM keys GROUP BY k", "keys", "is ("),
-        ("SELECT k, count(*) AS n FROM others GROUP BY k", "others", "others"),
+        (
+            "SELECT k, count(*) AS n, max(k) AS m FROM keys GROUP BY k",
+            "keys",
+            "value column `max(keys.k)[value]` Utf8 is new",
+        ),
+        ("SELECT k, count(*) AS n FROM others GROUP BY k", "others", "source `others` is new"),
         ("SELECT k FROM keys", "keys", "would be lost"),
     ];
     for (sql, stream, part) in cases {
         let error = refusal(&world, spec(sql, stream));
-        let RuntimeError::ForeignQuery { reason, hint } = &error else { panic!("{sql}: {error:?}") };
-        assert!(reason.contains(part) && !hint.is_empty(), "{sql}: {reason}");
+        let (text, hint) = (error.to_string(), error.hint());
+        let RuntimeError::Changed { .. } = error else { panic!("{sql}: {error:?}") };
+        assert!(text.contains(part) && hint.is_some(), "{sql}: {text}");
     }
     // The right one goes on where it was.
     let mut run = QueryRun::open(&world.session, spec(COUNT, "keys"), StopSignal::new()).unwrap();

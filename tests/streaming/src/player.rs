@@ -6,6 +6,8 @@ use crate::{World, component, report, text};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use millstream_checkpoint::faulty::Moment;
 use millstream_common::{Options, StopSignal, Trigger, describe_chain};
+use millstream_runtime::inspect::CheckpointPlace;
+use millstream_runtime::repartition::repartition;
 use millstream_runtime::{PluginSpec, Progress, QueryRun, QuerySpec, Settings, StateLimits, StreamSpec};
 use millstream_sink::SinkSpec;
 use millstream_source::SourceSpec;
@@ -30,6 +32,8 @@ pub struct Variant {
     pub partitions: Option<u32>,
     /// A restart after every batch: in turns an orderly one, and one that leaves everything where it stands.
     pub restart_after_every_batch: bool,
+    /// After every batch the state is spread over another number of partitions: 5, 1, 2, and again.
+    pub repartition_after_every_batch: bool,
     /// A crash at the n-th durable write, from 1.
     pub crash: Option<(usize, Moment)>,
     /// The sink.
@@ -95,6 +99,10 @@ pub(crate) struct Player<'a> {
     pub(crate) run: Option<QueryRun>,
     /// The next batch of the story.
     next: u64,
+    /// The batches that were done, by the numbers that the query gave them.
+    done: Vec<u64>,
+    /// Batches that only spread the state anew.
+    repartitions: u64,
     /// Of the last batch; none when the process died before it told.
     pub(crate) last: Option<Progress>,
 }
@@ -107,7 +115,18 @@ impl<'a> Player<'a> {
         });
         let streams = streams.collect();
         let spec = spec(story, variant)?;
-        Ok(Self { story, variant, world, streams, spec, run: None, next: 0, last: None })
+        Ok(Self {
+            story,
+            variant,
+            world,
+            streams,
+            spec,
+            run: None,
+            next: 0,
+            done: Vec::new(),
+            repartitions: 0,
+            last: None,
+        })
     }
 
     fn step(&mut self, index: usize) -> Result<()> {
@@ -126,7 +145,7 @@ impl<'a> Player<'a> {
     }
 
     fn batch(&mut self, with_data: bool, rows: &[String]) -> Result<()> {
-        let batch = self.next;
+        let batch = self.next_id();
         self.last = None;
         loop {
             // The process may have died after the commit.
@@ -145,16 +164,49 @@ impl<'a> Player<'a> {
                 Err(error) => return Err(error),
             }
         }
-        let given = self.batches()?.get(&batch).cloned().unwrap_or_default();
+        let given = self.batches()?.get(&self.next).cloned().unwrap_or_default();
         let expected = self.in_order(rows.to_vec());
         // The file sink writes JSON, which stories do not spell out.
         if self.variant.sink == SinkKind::Recorder {
             ensure!(given == expected, "batch {batch} gave {given:#?}, not {expected:#?}");
         }
         self.next += 1;
+        self.done.push(batch);
         if self.variant.restart_after_every_batch {
             self.restart()?;
         }
+        if self.variant.repartition_after_every_batch {
+            self.repartition()?;
+        }
+        Ok(())
+    }
+
+    /// The number that the query gives the next batch of the story.
+    fn next_id(&self) -> u64 {
+        self.next + self.repartitions
+    }
+
+    fn repartition(&mut self) -> Result<()> {
+        if let Some(run) = self.run.take() {
+            run.close();
+        }
+        let to = [5, 1, 2][self.repartitions as usize % 3];
+        let place = CheckpointPlace { place: CHECKPOINT.into(), options: Vec::new(), query: None };
+        let before = self.next_id();
+        loop {
+            self.world.pass_lease();
+            // Once the batch is defined, the next start ends it.
+            if self.world.is_defined(before)? {
+                break;
+            }
+            match repartition(&self.world.session, &place, to) {
+                Ok(done) => ensure!(done.to == to, "it has {} partitions, not {to}", done.to),
+                Err(_) if self.world.crashed() => self.come_up(),
+                Err(error) => bail!(describe_chain(&error)),
+            }
+        }
+        self.world.recorder.skip(before);
+        self.repartitions += 1;
         Ok(())
     }
 
@@ -175,7 +227,7 @@ impl<'a> Player<'a> {
                 Err(_) if self.world.crashed() => self.come_up(),
                 Err(error) => {
                     ensure!(format!("{error:#}").contains(text), "it failed otherwise: {error:#}");
-                    ensure!(!self.world.is_committed(self.next)?, "a batch that failed is in the commit log");
+                    ensure!(!self.world.is_committed(self.next_id())?, "a batch that failed is in the commit log");
                     return Ok(());
                 }
                 Ok(progress) => bail!("it did not fail: {progress:?}"),
@@ -248,7 +300,13 @@ impl<'a> Player<'a> {
             SinkKind::Recorder => self.world.recorder.batches(),
             SinkKind::File => self.world.output()?,
         };
-        Ok(batches.into_iter().map(|(id, rows)| (id, self.in_order(rows))).collect())
+        Ok(batches.into_iter().map(|(id, rows)| (self.story_batch(id), self.in_order(rows))).collect())
+    }
+
+    /// The batch of the story that a batch of the query is.
+    fn story_batch(&self, id: u64) -> u64 {
+        let done = self.done.iter().position(|done| *done == id).map(|index| index as u64);
+        done.unwrap_or_else(|| id.saturating_sub(self.repartitions))
     }
 
     fn in_order(&self, mut rows: Vec<String>) -> Vec<String> {

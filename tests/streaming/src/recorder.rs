@@ -4,7 +4,7 @@ use crate::text;
 use arrow::record_batch::RecordBatch;
 use millstream_common::{OutputMode, QueryId};
 use millstream_sink::{Guarantee, Sink, SinkBatch, SinkContext, SinkError, SinkFactory, SinkReport, SinkSpec};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The batches that a query gave. Clones share them.
@@ -18,13 +18,32 @@ pub struct Recorder(Arc<Mutex<Recorded>>);
 struct Recorded {
     query: Option<QueryId>,
     batches: BTreeMap<u64, Vec<String>>,
+    /// Batches that no sink sees.
+    skipped: BTreeSet<u64>,
     again: u64,
+}
+
+impl Recorded {
+    /// The batch that must come next, if no earlier one comes again.
+    fn next(&self) -> u64 {
+        let newest = self.batches.last_key_value();
+        let mut next = newest.map_or(0, |(newest, _)| newest + 1);
+        while self.skipped.contains(&next) {
+            next += 1;
+        }
+        next
+    }
 }
 
 impl Recorder {
     /// The rows per batch, in the order in which they came.
     pub fn batches(&self) -> BTreeMap<u64, Vec<String>> {
         self.lock().batches.clone()
+    }
+
+    /// A batch will not come: it only spreads state anew.
+    pub fn skip(&self, batch: u64) {
+        self.lock().skipped.insert(batch);
     }
 
     /// How many batches came again.
@@ -80,14 +99,14 @@ impl Sink for Recorder {
         let rows = text::rows(batch.rows).map_err(|error| fail(error.to_string()))?;
         let count = batch.rows.iter().map(RecordBatch::num_rows).sum::<usize>() as u64;
         let mut recorded = self.lock();
-        let newest = recorded.batches.last_key_value().map(|(id, _)| *id);
+        let next = recorded.next();
         match recorded.batches.get(&batch.id.0) {
             Some(earlier) if sorted(earlier) != sorted(&rows) => {
                 return Err(fail(format!("batch {} gave {earlier:?} and then {rows:?}", batch.id)));
             }
             Some(_) => recorded.again += 1,
-            None if newest.map_or(0, |newest| newest + 1) != batch.id.0 => {
-                return Err(fail(format!("batch {} follows {newest:?}", batch.id)));
+            None if batch.id.0 != next => {
+                return Err(fail(format!("batch {} comes, and {next} is next", batch.id)));
             }
             None => drop(recorded.batches.insert(batch.id.0, rows)),
         }

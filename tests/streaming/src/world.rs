@@ -132,6 +132,15 @@ impl World {
         Ok(checkpoint.commit_log().get(BatchId(batch))?.is_some())
     }
 
+    /// Whether a batch is in the offset log.
+    ///
+    /// # Errors
+    /// When the checkpoint is damaged.
+    pub fn is_defined(&self, batch: u64) -> Result<bool> {
+        let Some(checkpoint) = self.checkpoint()? else { return Ok(false) };
+        Ok(checkpoint.offset_log().get(BatchId(batch))?.is_some())
+    }
+
     /// The rows per batch that the manifests of the file sink name, as lines of JSON.
     ///
     /// # Errors

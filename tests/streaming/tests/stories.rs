@@ -53,6 +53,13 @@ macro_rules! stories {
             }
 
             #[test]
+            fn is_true_with_its_state_spread_anew_after_every_batch() {
+                if !is_straight_only(NAME) {
+                    check(NAME, Variant { repartition_after_every_batch: true, ..Variant::default() });
+                }
+            }
+
+            #[test]
             fn is_true_when_no_memory_is_left_for_state() {
                 let variant = Variant { state_memory: Some(1), ..Variant::default() };
                 check(NAME, variant);
@@ -114,6 +121,15 @@ stories!(
     window_of_window,
     word_count_complete,
 );
+
+#[test]
+fn a_crash_at_any_durable_write_while_state_is_spread_anew_changes_nothing() {
+    for name in ["drop_duplicates_within_watermark", "word_count_complete"] {
+        let variant = Variant { repartition_after_every_batch: true, ..Variant::default() };
+        let crashes = crash_everywhere(&story(name), variant).unwrap_or_else(|error| panic!("{error:#}"));
+        assert!(crashes >= 50, "{crashes} crashes are too few");
+    }
+}
 
 #[test]
 fn every_story_in_the_folder_is_played() {

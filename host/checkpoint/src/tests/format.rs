@@ -1,6 +1,7 @@
 //! The examples of `FORMAT.md` are what the program reads and writes.
 
-use crate::{CommitEntry, LeaseRecord, Metadata, OffsetEntry};
+use crate::{CommitEntry, LeaseRecord, Metadata, OffsetEntry, OffsetLog};
+use millstream_common::BatchId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -25,4 +26,21 @@ fn the_examples_of_the_format_document_round_trip() {
     round_trips::<OffsetEntry>("offsets/N");
     round_trips::<CommitEntry>("commits/N");
     round_trips::<LeaseRecord>("lease");
+}
+
+#[test]
+fn an_entry_of_the_first_version_is_read_with_what_it_could_not_say() {
+    let mut json = example("offsets/N");
+    let fields = json.as_object_mut().unwrap();
+    for added in ["connectors", "output_mode", "repartition"] {
+        fields.remove(added).unwrap();
+    }
+    fields["state_schemas"]["counts"].as_object_mut().unwrap().remove("families").unwrap();
+    let body = serde_json::to_string_pretty(&json).unwrap();
+    let head = format!("millstream offset-log 1 crc32={:08x}", crc32fast::hash(body.as_bytes()));
+    let files = super::memory();
+    files.put_new("offsets/41", format!("{head}\n{body}").into()).unwrap();
+    let entry = OffsetLog::new(files).get(BatchId(41)).unwrap().unwrap();
+    assert_eq!(entry.state_schemas["counts"].families, Value::Null);
+    assert_eq!((entry.connectors.len(), entry.output_mode, entry.repartition), (0, None, None));
 }

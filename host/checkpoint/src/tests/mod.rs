@@ -7,8 +7,8 @@ mod format;
 mod lease;
 mod verify;
 
-use crate::{CommitEntry, LocalFiles, ObjectFiles, OffsetEntry, OffsetRange, PluginPin, StatePin};
-use millstream_common::{BatchId, Digest, DurableFiles};
+use crate::{CommitEntry, ConnectorPin, LocalFiles, ObjectFiles, OffsetEntry, OffsetRange, PluginPin, StatePin};
+use millstream_common::{BatchId, Digest, DurableFiles, OutputMode};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use std::collections::BTreeMap;
@@ -29,7 +29,12 @@ fn offset(batch: u64, plugin: Option<Digest>) -> OffsetEntry {
     let range = OffsetRange { start: batch.checked_sub(1).map(Into::into), end: Some(batch.into()) };
     let pin =
         |digest| PluginPin { digest, declared: digest, wit: "millstream:scalar@1.0.0".into(), config_hash: "0".into() };
-    let state = StatePin { schema_id: "s".into(), schema_text: "key: word utf8".into(), partitions: 1 };
+    let state = StatePin {
+        schema_id: "s".into(),
+        schema_text: "key: word utf8".into(),
+        partitions: 1,
+        families: serde_json::json!([]),
+    };
     OffsetEntry {
         batch: BatchId(batch),
         batch_time_ms: 1000 + batch as i64,
@@ -38,6 +43,9 @@ fn offset(batch: u64, plugin: Option<Digest>) -> OffsetEntry {
         settings: BTreeMap::from([("timezone".into(), "UTC".into())]),
         plugins: plugin.into_iter().map(|digest| ("clean".to_owned(), pin(digest))).collect(),
         state_schemas: BTreeMap::from([("counts".into(), state)]),
+        connectors: BTreeMap::from([("clicks".into(), ConnectorPin { format: "rate".into(), place: None })]),
+        output_mode: Some(OutputMode::Update),
+        repartition: None,
     }
 }
 

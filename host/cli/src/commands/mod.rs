@@ -2,10 +2,12 @@
 
 mod check;
 mod checkpoint;
+mod checkpoint_arguments;
 mod explain;
 mod plugin;
 mod query_arguments;
 mod run;
+mod state;
 mod status;
 mod stop;
 mod swap;
@@ -28,10 +30,12 @@ pub(crate) enum Command {
     Status(status::StatusArguments),
     /// Asks a running query to stop after the batch that it is in.
     Stop(stop::StopArguments),
+    /// Shows the state of an operator after a batch, as rows.
+    State(state::StateArguments),
     /// Makes, builds and inspects plugins.
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
-    /// Shows and verifies checkpoints.
+    /// Shows and verifies checkpoints, and spreads their state over another number of partitions.
     #[command(subcommand)]
     Checkpoint(checkpoint::CheckpointCommand),
 }
@@ -46,6 +50,7 @@ impl Command {
             Self::Swap(arguments) => swap::run(&arguments),
             Self::Status(arguments) => status::run(&arguments),
             Self::Stop(arguments) => stop::run(&arguments),
+            Self::State(arguments) => state::run(&arguments),
             Self::Plugin(command) => command.run(),
             Self::Checkpoint(command) => command.run(),
         }

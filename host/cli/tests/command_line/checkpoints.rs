@@ -86,3 +86,47 @@ fn a_torn_state_file_is_found_with_the_batches_that_need_it() {
     ended.prints(&["state/query-aggregate/0: ", &first, "cannot be returned to", "1 thing is wrong"]);
     console.run(&["run", "query.toml"]).expect(2, &["error: ", &first]);
 }
+
+#[test]
+fn state_is_spread_over_other_partitions_and_the_query_goes_on_with_them() {
+    let console = with_batches(2);
+    let partitions = |checkpoint: &str| {
+        let shown = console.run(&["checkpoint", "show", checkpoint, "--keys", "--json"]).expect(0, &[]);
+        let json: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+        (json["state"][0]["by_partition"].as_array().unwrap().len(), json["state"][0]["keys"].clone())
+    };
+    assert_eq!(partitions("checkpoint"), (2, 3.into()));
+    let ended = console.run(&["checkpoint", "repartition", "query.toml", "--partitions", "5"]).expect(0, &[]);
+    ended.prints(&["query-aggregate: 3 keys from 2 to 5 partitions", " done: 2 to 5 partitions"]);
+    assert_eq!(partitions("query.toml"), (5, 3.into()));
+    let shown = console.run(&["checkpoint", "show", "checkpoint"]).expect(0, &[]);
+    shown.prints(&[
+        "spreads the state over 5 partitions in place of 2",
+        "setting    spark.sql.shuffle.partitions = 5",
+        "partition 4: version ",
+    ]);
+    console.run(&["run", "query.toml", "--trigger", "once"]).expect(0, &["partitions is 2, but the checkpoint has 5"]);
+    assert_eq!(partitions("checkpoint"), (5, 3.into()));
+    let ended = console.run(&["checkpoint", "repartition", "checkpoint", "--partitions", "1", "--json"]).expect(0, &[]);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&ended.stdout).unwrap()["to"], 1);
+    console
+        .run(&["run", "query.toml", "--trigger", "once"])
+        .expect(0, &["state       query-aggregate in 1 partitions"]);
+    let ended = console.run(&["checkpoint", "repartition", "checkpoint", "--partitions", "1"]).expect(0, &[]);
+    ended.prints(&["the state has 1 partitions already"]);
+    console.run(&["checkpoint", "verify", "query.toml"]).expect(0, &[]).prints(&["5 stores read, all whole"]);
+}
+
+#[test]
+fn the_state_of_a_running_query_is_not_spread() {
+    let console = Console::with(COUNTS);
+    let repartition =
+        |partitions: &str| console.run(&["checkpoint", "repartition", "checkpoint", "--partitions", partitions]);
+    repartition("5").expect(1, &["error: there is no checkpoint in "]);
+    let mut running = console.start(&["run", "query.toml"]);
+    running.wait_for_batches(1);
+    repartition("5").expect(2, &["is in use by run ", "hint: stop that process first"]);
+    repartition("0").expect(1, &["a number from 1 to 1024 is expected"]);
+    running.signal("INT");
+    running.end().expect(0, &[]);
+}

@@ -8,4 +8,5 @@ mod plugins;
 mod queries;
 mod refusals;
 mod signals;
+mod state;
 mod swaps;

@@ -17,6 +17,8 @@ fn every_command_has_help_with_an_example() {
         &["plugin", "inspect"],
         &["checkpoint", "show"],
         &["checkpoint", "verify"],
+        &["checkpoint", "repartition"],
+        &["state"],
     ] {
         let arguments = [command, &["--help"]].concat();
         let example = format!("  millstream {}", command.join(" "));
@@ -110,4 +112,39 @@ fn a_reader_that_goes_away_ends_the_program_without_noise() {
         let ended = crate::console::finish(child);
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{arguments:?}");
     }
+}
+
+#[test]
+fn a_query_that_no_longer_fits_its_checkpoint_is_refused_with_all_that_differs() {
+    let console = Console::with(COUNTS);
+    console.run(&["run", "query.toml", "--trigger", "once"]).expect(0, &[]);
+    let commits = console.names("checkpoint/commits");
+    let changed = COUNTS.replace("count(*) AS n", "count(*) AS n, max(value) AS m").replace("rate-micro-batch", "rate");
+    console.write("query.toml", changed.replace("rowsPerBatch", "rowsPerSecond"));
+    for command in ["check", "run"] {
+        console.run(&[command, "query.toml"]).expect(
+            1,
+            &[
+                "error: the query does not fit its checkpoint: ",
+                "source `numbers` has the connector `rate`, its offsets are of `rate-micro-batch`; ",
+                "the state of `query-aggregate` has changed: value column `max(numbers.value)[value]` Int64 is new",
+                "hint: take the changes back, or start a new checkpoint",
+            ],
+        );
+    }
+    let named = COUNTS
+        .replace("SELECT value % 3", "WITH totals AS (SELECT value % 3")
+        .replace("GROUP BY value % 3", "GROUP BY value % 3) SELECT part, n FROM totals");
+    console.write("query.toml", &named);
+    console.run(&["run", "query.toml"]).expect(
+        1,
+        &[
+            "`query-aggregate` is gone",
+            "`totals-aggregate` is new",
+            "`totals-aggregate = \"query-aggregate\"` below [uid]",
+        ],
+    );
+    assert_eq!(console.names("checkpoint/commits"), commits);
+    console.write("query.toml", named + "[uid]\ntotals-aggregate = \"query-aggregate\"\n");
+    console.run(&["run", "query.toml", "--trigger", "once"]).expect(0, &["done        1 batch"]);
 }

@@ -7,7 +7,7 @@
 
 use crate::row_codec::RowCodec;
 use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch, new_null_array};
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
@@ -30,6 +30,7 @@ struct Function {
     argument_types: Vec<DataType>,
     filter: Option<PhysicalExprRef>,
     state_types: Vec<DataType>,
+    state_names: Vec<String>,
 }
 
 /// The arguments of every function, and its filter, over the same rows.
@@ -145,6 +146,12 @@ impl Functions {
         texts.join(", ")
     }
 
+    /// The columns of the states.
+    pub(crate) fn state_fields(&self) -> Vec<FieldRef> {
+        let columns = self.functions.iter().flat_map(|function| function.state_names.iter().zip(&function.state_types));
+        columns.map(|(name, kind)| Arc::new(Field::new(name, kind.clone(), true))).collect()
+    }
+
     /// What the states are, in words that do not depend on the names of columns.
     pub(crate) fn state_text(&self) -> String {
         let list = |types: &[DataType]| types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -172,8 +179,10 @@ impl Function {
         arguments.extend(function.order_bys().iter().map(|by| Arc::clone(&by.expr)));
         let argument_types =
             arguments.iter().map(|argument| argument.data_type(input)).collect::<Result<Vec<_>, _>>()?;
-        let state_types = function.state_fields()?.iter().map(|field| field.data_type().clone()).collect();
-        Ok(Self { function, arguments, argument_types, filter, state_types })
+        let fields = function.state_fields()?;
+        let state_types = fields.iter().map(|field| field.data_type().clone()).collect();
+        let state_names = fields.iter().map(|field| field.name().clone()).collect();
+        Ok(Self { function, arguments, argument_types, filter, state_types, state_names })
     }
 }
 

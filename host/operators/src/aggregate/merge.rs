@@ -15,7 +15,7 @@ use crate::partitions::Partition;
 use crate::row_codec::partition_of;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::take_arrays;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{FieldRef, SchemaRef};
 use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use millstream_state::{ByteRows, StateError};
@@ -53,6 +53,12 @@ pub(crate) struct Merged {
 }
 
 impl AggregatePlan {
+    /// The columns of the keys under the names of the result, which are those that the user knows.
+    pub(crate) fn named_keys(&self) -> Vec<FieldRef> {
+        let named = self.keys.fields().iter().zip(self.output.fields());
+        named.map(|(key, output)| Arc::new(key.as_ref().clone().with_name(output.name()))).collect()
+    }
+
     pub(crate) fn failed(&self, error: impl Into<DataFusionError>) -> OperatorError {
         OperatorError::from_expression(&self.description, error.into())
     }

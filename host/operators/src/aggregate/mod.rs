@@ -36,16 +36,19 @@ pub use spec::{AggregateSpec, EventTimeKey, EventTimeKind};
 use crate::event_order::passed;
 use crate::partitions::Partitions;
 use crate::row_codec::FORMAT;
-use crate::{BatchContext, Operator, OperatorError, OperatorMetrics, StateOpener, Stateful};
+use crate::{BatchContext, Operator, OperatorError, OperatorMetrics, StateFamily, StatePart, Stateful};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use functions::Functions;
 use keys::KeyColumns;
 use merge::AggregatePlan;
-use millstream_common::{Digest, OperatorUid, OutputMode, Watermark};
-use millstream_state::{FamilySpec, Layout, StateError, StateManifest};
+use millstream_common::{Digest, OutputMode, Watermark};
+use millstream_state::{FamilySpec, Layout};
 use partial::Partial;
 use std::time::Instant;
+
+/// The family of the groups.
+const FAMILY: &str = "groups";
 
 /// GROUP BY over a stream.
 pub struct Aggregate {
@@ -70,7 +73,7 @@ impl Aggregate {
         let functions = Functions::try_new(spec.functions, spec.filters, &spec.input).map_err(misbuilt)?;
         let description = format!("{description}; {}", functions.describe());
         let family = FamilySpec {
-            name: "groups".to_owned(),
+            name: FAMILY.to_owned(),
             layout: if keys.has_event_time() { Layout::Windowed } else { Layout::Hash },
             schema_id: schema_id(&keys, &functions),
         };
@@ -200,12 +203,31 @@ impl Operator for Aggregate {
 }
 
 impl Stateful for Aggregate {
-    fn uid(&self) -> &OperatorUid {
-        self.state.uid()
+    fn state(&self) -> &Partitions {
+        &self.state
     }
 
-    fn schema_id(&self) -> String {
-        self.state.schema_id().to_owned()
+    fn state_mut(&mut self) -> &mut Partitions {
+        &mut self.state
+    }
+
+    fn families(&self) -> Vec<StateFamily> {
+        let keys = &self.plan.keys;
+        let columns = self.plan.named_keys();
+        let time = keys.event_time().and_then(|key| {
+            let name = columns.get(key.index)?.name();
+            Some(match key.kind {
+                EventTimeKind::Window => format!("{name}.end"),
+                EventTimeKind::Timestamp => name.clone(),
+            })
+        });
+        let row = StatePart::row(columns);
+        vec![StateFamily {
+            name: FAMILY.to_owned(),
+            schema_id: self.state.schema_id().to_owned(),
+            key: time.map(StatePart::EventTime).into_iter().chain([row]).collect(),
+            value: vec![StatePart::row(self.plan.functions.state_fields())],
+        }]
     }
 
     fn schema_text(&self) -> String {
@@ -214,43 +236,16 @@ impl Stateful for Aggregate {
         format!("key: {} | value: {}", keys.join(", "), self.plan.functions.state_text())
     }
 
-    fn partitions(&self) -> u32 {
-        self.state.count()
-    }
-
-    fn open(&mut self, opener: &dyn StateOpener, manifests: &[StateManifest]) -> Result<(), StateError> {
-        self.partial = None;
-        self.state.open(opener, manifests)
-    }
-
     fn wants_no_data_batch(&self, old: Watermark, new: Watermark) -> bool {
         self.mode != OutputMode::Complete && new > old
     }
 
-    fn prepare(&mut self) -> Result<Vec<StateManifest>, StateError> {
-        let started = Instant::now();
-        let manifests = self.state.prepare()?;
-        self.metrics.commit_ms = started.elapsed().as_millis() as u64;
-        self.metrics.rows_total = self.state.keys();
-        self.state.weigh(&mut self.metrics);
-        Ok(manifests)
+    fn counters(&self) -> &OperatorMetrics {
+        &self.metrics
     }
 
-    fn commit(&mut self) {
-        self.state.commit();
-    }
-
-    fn abort(&mut self) {
-        self.partial = None;
-        self.state.abort();
-    }
-
-    fn retain(&mut self, retained: &[Vec<StateManifest>]) -> Result<(), StateError> {
-        self.state.retain(retained)
-    }
-
-    fn metrics(&self) -> OperatorMetrics {
-        self.metrics.clone()
+    fn forgets_in(&self, mode: OutputMode) -> bool {
+        mode != OutputMode::Complete && self.plan.keys.has_event_time()
     }
 }
 

@@ -17,6 +17,8 @@ use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFuncti
 use datafusion::physical_expr::expressions::{BinaryExpr, col, lit};
 use datafusion::physical_plan::aggregates::PhysicalGroupBy;
 use datafusion::physical_plan::unnest::ListUnnest;
+use millstream_common::OperatorUid;
+use millstream_state::{StateError, StateManifest};
 use std::sync::Arc;
 
 fn function(udaf: Arc<AggregateUDF>, argument: PhysicalExprRef, input: &SchemaRef) -> Arc<AggregateFunctionExpr> {

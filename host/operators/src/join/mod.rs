@@ -47,12 +47,12 @@ mod spec;
 pub use spec::{JoinKind, JoinSide, JoinSpec, TimeBound};
 
 use crate::partitions::Partitions;
-use crate::{BatchContext, Operator, OperatorError, OperatorMetrics, StateOpener, Stateful};
+use crate::{BatchContext, Operator, OperatorError, OperatorMetrics, StateFamily, StateOpener, Stateful};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, SchemaRef};
 use condition::Condition;
 use datafusion::error::DataFusionError;
-use millstream_common::{Digest, OperatorUid, Watermark};
+use millstream_common::{Digest, Watermark};
 use millstream_state::{StateError, StateManifest};
 use side::{Expiry, Side, Which};
 use std::time::Instant;
@@ -225,8 +225,16 @@ impl Operator for Join {
 }
 
 impl Stateful for Join {
-    fn uid(&self) -> &OperatorUid {
-        self.state.uid()
+    fn state(&self) -> &Partitions {
+        &self.state
+    }
+
+    fn state_mut(&mut self) -> &mut Partitions {
+        &mut self.state
+    }
+
+    fn families(&self) -> Vec<StateFamily> {
+        [&self.left, &self.right].into_iter().flat_map(Side::state_families).collect()
     }
 
     fn schema_id(&self) -> String {
@@ -238,13 +246,7 @@ impl Stateful for Join {
         format!("{} join; left {}; right {}", self.kind, self.left.text(), self.right.text())
     }
 
-    fn partitions(&self) -> u32 {
-        self.state.count()
-    }
-
     fn open(&mut self, opener: &dyn StateOpener, manifests: &[StateManifest]) -> Result<(), StateError> {
-        self.is_counting = false;
-        self.waiting.clear();
         self.change = 0;
         self.state.open(opener, manifests)?;
         self.rows = self.count_stored()?;
@@ -256,15 +258,6 @@ impl Stateful for Join {
         evicts && new > old
     }
 
-    fn prepare(&mut self) -> Result<Vec<StateManifest>, StateError> {
-        let started = Instant::now();
-        let manifests = self.state.prepare()?;
-        self.metrics.commit_ms = started.elapsed().as_millis() as u64;
-        self.metrics.rows_total = self.rows.saturating_add_signed(self.change);
-        self.state.weigh(&mut self.metrics);
-        Ok(manifests)
-    }
-
     fn commit(&mut self) {
         self.state.commit();
         self.rows = self.rows.saturating_add_signed(self.change);
@@ -273,17 +266,16 @@ impl Stateful for Join {
 
     fn abort(&mut self) {
         self.state.abort();
-        self.waiting.clear();
         self.change = 0;
-        self.is_counting = false;
     }
 
-    fn retain(&mut self, retained: &[Vec<StateManifest>]) -> Result<(), StateError> {
-        self.state.retain(retained)
+    fn counters(&self) -> &OperatorMetrics {
+        &self.metrics
     }
 
-    fn metrics(&self) -> OperatorMetrics {
-        self.metrics.clone()
+    /// The rows of both sides; counts and times only help to find them.
+    fn rows_total(&self) -> u64 {
+        self.rows.saturating_add_signed(self.change)
     }
 }
 

@@ -15,10 +15,10 @@ use crate::event_order::{self, NEVER, ordered, passed};
 use crate::float_identity::unify_floats;
 use crate::partitions::Partition;
 use crate::row_codec::{EncodedRows, FORMAT, RowCodec};
-use crate::{EventTimeKey, EventTimeKind};
+use crate::{EventTimeKey, EventTimeKind, StateFamily, StatePart};
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow::buffer::NullBuffer;
-use arrow::datatypes::{DataType, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, Field, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use datafusion::physical_expr::PhysicalExprRef;
@@ -162,6 +162,33 @@ impl Side {
     /// The spec of the family that holds the rows.
     pub(super) fn rows_family(&self) -> &FamilySpec {
         &self.rows
+    }
+
+    /// What the bytes of the side's families mean.
+    pub(super) fn state_families(&self) -> Vec<StateFamily> {
+        let named = self.keys.iter().zip(self.key_types());
+        let columns: Vec<Field> = named.map(|(key, kind)| Field::new(key.to_string(), kind.clone(), true)).collect();
+        let time = || StatePart::EventTime("event_time".to_owned());
+        let number = || StatePart::U32("number".to_owned());
+        let mut key = vec![StatePart::row(columns)];
+        if matches!(self.expiry, Expiry::ByKey(_)) {
+            key.insert(0, time());
+        }
+        let numbered = key.iter().cloned().chain([number()]).collect::<Vec<_>>();
+        let matched = self.is_preserved.then(|| StatePart::U8("matched".to_owned()));
+        let row = StatePart::row(self.schema.fields().clone());
+        let family = |spec: &FamilySpec, key, value| StateFamily {
+            name: spec.name.clone(),
+            schema_id: spec.schema_id.clone(),
+            key,
+            value,
+        };
+        let by_time = [StatePart::EventTime("second".to_owned())].into_iter().chain(numbered.clone()).collect();
+        vec![
+            family(&self.rows, numbered, matched.into_iter().chain([row]).collect()),
+            family(&self.counts, key, vec![StatePart::U32("rows".to_owned())]),
+            family(&self.times, by_time, vec![time()]),
+        ]
     }
 
     /// The types of the keys.

@@ -43,10 +43,12 @@ mod ranges;
 use crate::aggregate::partial::Partial;
 use crate::event_order::passed;
 use crate::partitions::Partitions;
-use crate::{AggregateSpec, BatchContext, Operator, OperatorError, OperatorMetrics, StateOpener, Stateful};
+use crate::{
+    AggregateSpec, BatchContext, Operator, OperatorError, OperatorMetrics, StateFamily, StateOpener, Stateful,
+};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use millstream_common::{OperatorUid, OutputMode, Watermark};
+use millstream_common::{OutputMode, Watermark};
 use millstream_state::{StateError, StateManifest};
 use plan::SessionPlan;
 use std::time::Instant;
@@ -187,12 +189,16 @@ impl Operator for SessionWindows {
 }
 
 impl Stateful for SessionWindows {
-    fn uid(&self) -> &OperatorUid {
-        self.state.uid()
+    fn state(&self) -> &Partitions {
+        &self.state
     }
 
-    fn schema_id(&self) -> String {
-        self.state.schema_id().to_owned()
+    fn state_mut(&mut self) -> &mut Partitions {
+        &mut self.state
+    }
+
+    fn families(&self) -> Vec<StateFamily> {
+        self.plan.families()
     }
 
     fn schema_text(&self) -> String {
@@ -201,12 +207,7 @@ impl Stateful for SessionWindows {
         format!("key: {} | value: {}", keys.collect::<Vec<_>>().join(", "), groups.functions.state_text())
     }
 
-    fn partitions(&self) -> u32 {
-        self.state.count()
-    }
-
     fn open(&mut self, opener: &dyn StateOpener, manifests: &[StateManifest]) -> Result<(), StateError> {
-        self.partial = None;
         self.state.open(opener, manifests)?;
         (self.sessions, self.change) = (0, 0);
         // The store counts the keys of both families in one.
@@ -220,15 +221,6 @@ impl Stateful for SessionWindows {
         self.mode == OutputMode::Append && self.has_event_time && new > old
     }
 
-    fn prepare(&mut self) -> Result<Vec<StateManifest>, StateError> {
-        let started = Instant::now();
-        let manifests = self.state.prepare()?;
-        self.metrics.commit_ms = started.elapsed().as_millis() as u64;
-        self.metrics.rows_total = self.sessions.saturating_add_signed(self.change);
-        self.state.weigh(&mut self.metrics);
-        Ok(manifests)
-    }
-
     fn commit(&mut self) {
         self.state.commit();
         self.sessions = self.sessions.saturating_add_signed(self.change);
@@ -236,17 +228,21 @@ impl Stateful for SessionWindows {
     }
 
     fn abort(&mut self) {
-        self.partial = None;
         self.change = 0;
         self.state.abort();
     }
 
-    fn retain(&mut self, retained: &[Vec<StateManifest>]) -> Result<(), StateError> {
-        self.state.retain(retained)
+    fn counters(&self) -> &OperatorMetrics {
+        &self.metrics
     }
 
-    fn metrics(&self) -> OperatorMetrics {
-        self.metrics.clone()
+    /// The ranges only help to find sessions.
+    fn rows_total(&self) -> u64 {
+        self.sessions.saturating_add_signed(self.change)
+    }
+
+    fn forgets_in(&self, mode: OutputMode) -> bool {
+        mode != OutputMode::Complete && self.has_event_time
     }
 }
 

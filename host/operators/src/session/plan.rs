@@ -5,7 +5,7 @@ use crate::aggregate::functions::Functions;
 use crate::aggregate::keys::KeyColumns;
 use crate::aggregate::merge::AggregatePlan;
 use crate::row_codec::{EncodedRows, FORMAT, RowCodec};
-use crate::{AggregateSpec, EventTimeKey, EventTimeKind, OperatorError};
+use crate::{AggregateSpec, EventTimeKey, EventTimeKind, OperatorError, StateFamily, StatePart};
 use arrow::array::{Array, ArrayRef, AsArray, StructArray, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, Fields, TimeUnit, TimestampMicrosecondType};
 use arrow::error::ArrowError;
@@ -66,6 +66,28 @@ impl SessionPlan {
             ranges: FamilySpec { name: "ranges".into(), layout: Layout::Hash, schema_id },
             groups: AggregatePlan { keys, functions, output: spec.output, description },
         })
+    }
+
+    /// What the bytes of the two families mean. The session has no say in the partition of a key.
+    pub(super) fn families(&self) -> Vec<StateFamily> {
+        let columns = self.groups.named_keys();
+        let end = format!("{}.end", columns[self.session].name());
+        let owners: Vec<usize> = (0..columns.len()).filter(|column| *column != self.session).collect();
+        let others: Vec<_> = owners.iter().map(|owner| Arc::clone(&columns[*owner])).collect();
+        vec![
+            StateFamily {
+                name: self.sessions.name.clone(),
+                schema_id: self.sessions.schema_id.clone(),
+                key: vec![StatePart::EventTime(end), StatePart::owned_row(columns, owners)],
+                value: vec![StatePart::row(self.groups.functions.state_fields())],
+            },
+            StateFamily {
+                name: self.ranges.name.clone(),
+                schema_id: self.ranges.schema_id.clone(),
+                key: vec![StatePart::row(others)],
+                value: vec![StatePart::EventTimes("starts_and_ends".to_owned())],
+            },
+        ]
     }
 
     /// The bytes of the keys without the session.

@@ -13,6 +13,7 @@ use datafusion::logical_expr::AggregateUDF;
 use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
 use datafusion::physical_expr::expressions::col;
 use datafusion::physical_plan::aggregates::PhysicalGroupBy;
+use millstream_common::OperatorUid;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

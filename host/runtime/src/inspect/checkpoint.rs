@@ -1,12 +1,14 @@
 //! A checkpoint as people want to see it.
 
+use super::CheckpointPlace;
+use crate::query::families_of;
 use crate::query::progress::iso_ms;
-use crate::{QuerySpec, RuntimeError, Session};
+use crate::{QuerySpec, RuntimeError, Session, offline_store};
 use millstream_checkpoint::{
     Checkpoint, CheckpointError, CommitEntry, LeaseRecord, OffsetEntry, OffsetRange, ResumePoint,
 };
-use millstream_common::BatchId;
-use millstream_state::StateManifest;
+use millstream_common::{BatchId, OperatorUid};
+use millstream_state::{StateManifest, StateStore};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -63,6 +65,8 @@ pub struct BatchSummary {
     pub plugins: BTreeMap<String, PluginSummary>,
     /// The settings that are frozen with the state.
     pub settings: BTreeMap<String, String>,
+    /// The numbers of partitions before and after, when the batch only spread the state anew.
+    pub repartition: Option<(u32, u32)>,
 }
 
 /// The code of one plugin in one batch.
@@ -89,20 +93,41 @@ pub struct StateSummary {
     pub files: usize,
     /// Their bytes.
     pub bytes: u64,
+    /// Keys over all families; `None` when they were not counted.
+    pub keys: Option<u64>,
     /// Key and value in words.
     pub schema: Option<String>,
+    /// The families, when the checkpoint tells of them.
+    pub families: Vec<String>,
+    /// Partition by partition.
+    pub by_partition: Vec<PartitionSummary>,
 }
 
-/// Reads a checkpoint.
+/// The state of one partition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PartitionSummary {
+    /// Its number.
+    pub partition: u32,
+    /// The version.
+    pub version: u64,
+    /// Files of that version.
+    pub files: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Keys over all families; `None` when they were not counted.
+    pub keys: Option<u64>,
+}
+
+/// Reads a checkpoint; with `count_keys` also its state, to count keys.
 ///
 /// # Errors
-/// When there is none, or its newest entries cannot be read.
+/// When there is none, or its newest entries cannot be read, or its state cannot.
 pub fn checkpoint(
     session: &Session,
-    place: &str,
-    options: &[(String, String)],
+    place: &CheckpointPlace,
+    count_keys: bool,
 ) -> Result<CheckpointSummary, RuntimeError> {
-    let checkpoint = Checkpoint::open(session.open_checkpoint(place, options)?)?;
+    let checkpoint = place.open(session)?;
     let lease = LeaseRecord::read(&**checkpoint.files())?;
     let (offsets, commits) = (checkpoint.offset_log().batches()?, checkpoint.commit_log().batches()?);
     let point = checkpoint.resume()?;
@@ -123,14 +148,22 @@ pub fn checkpoint(
         done: ends(&commits),
         next: next(&point),
         last: last.map(batch),
-        state: commit.map_or_else(|| Ok(Vec::new()), |commit| state(commit, last))?,
+        state: commit.map_or_else(|| Ok(Vec::new()), |commit| state(&checkpoint, commit, last, count_keys))?,
     })
 }
 
 fn next(point: &ResumePoint) -> String {
     match point {
         ResumePoint::Fresh => "batch 0 is the first".into(),
-        ResumePoint::Rerun { entry, .. } => format!("batch {} is defined and not done: it runs again", entry.batch),
+        ResumePoint::Rerun { entry, .. } => match entry.repartition {
+            Some(pin) => {
+                format!(
+                    "batch {} spreads the state over {} partitions and is not done: it is ended",
+                    entry.batch, pin.to
+                )
+            }
+            None => format!("batch {} is defined and not done: it runs again", entry.batch),
+        },
         ResumePoint::Next { last, .. } => format!("batch {} is next", last.batch.next()),
     }
 }
@@ -160,28 +193,56 @@ fn batch(entry: &OffsetEntry) -> BatchSummary {
         sources: entry.sources.clone(),
         plugins: plugins.collect(),
         settings: entry.settings.clone(),
+        repartition: entry.repartition.map(|pin| (pin.from, pin.to)),
     }
 }
 
-fn state(commit: &CommitEntry, last: Option<&OffsetEntry>) -> Result<Vec<StateSummary>, RuntimeError> {
+fn state(
+    checkpoint: &Checkpoint,
+    commit: &CommitEntry,
+    last: Option<&OffsetEntry>,
+    count_keys: bool,
+) -> Result<Vec<StateSummary>, RuntimeError> {
     let mut all = Vec::new();
     for (uid, values) in &commit.state {
-        let manifests = manifests(commit.batch, uid, values)?;
-        let files = manifests.iter().flat_map(|manifest| &manifest.files);
+        let mut by_partition = Vec::new();
+        for (partition, manifest) in (0..).zip(manifests(commit.batch, uid, values)?) {
+            by_partition.push(PartitionSummary {
+                partition,
+                version: manifest.version,
+                files: manifest.files.len(),
+                bytes: manifest.files.iter().map(|file| file.bytes).sum(),
+                keys: if count_keys { Some(keys(checkpoint, uid, partition, &manifest)?) } else { None },
+            });
+        }
+        let pin = last.and_then(|entry| entry.state_schemas.get(uid));
+        let families = pin.map(families_of).transpose().unwrap_or_default().unwrap_or_default();
         all.push(StateSummary {
             uid: uid.clone(),
-            partitions: manifests.len(),
-            version: manifests.iter().map(|manifest| manifest.version).max().unwrap_or(0),
-            files: files.clone().count(),
-            bytes: files.map(|file| file.bytes).sum(),
-            schema: last.and_then(|entry| entry.state_schemas.get(uid)).map(|pin| pin.schema_text.clone()),
+            partitions: by_partition.len(),
+            version: by_partition.iter().map(|partition| partition.version).max().unwrap_or(0),
+            files: by_partition.iter().map(|partition| partition.files).sum(),
+            bytes: by_partition.iter().map(|partition| partition.bytes).sum(),
+            keys: by_partition.iter().map(|partition| partition.keys).sum(),
+            schema: pin.map(|pin| pin.schema_text.clone()),
+            families: families.into_iter().map(|family| family.name).collect(),
+            by_partition,
         });
     }
     Ok(all)
 }
 
+/// Reads the state of a partition and counts its keys.
+fn keys(checkpoint: &Checkpoint, uid: &str, partition: u32, manifest: &StateManifest) -> Result<u64, RuntimeError> {
+    let uid = OperatorUid::new(uid).map_err(|error| RuntimeError::ForeignQuery {
+        reason: format!("an operator has a wrong name: {error}"),
+        hint: "see with `millstream checkpoint verify` what is wrong".into(),
+    })?;
+    Ok(offline_store::open(checkpoint, &uid, partition, manifest, ("reader", &offline_store::budget()))?.metrics().keys)
+}
+
 /// The files of one operator, partition by partition.
-pub(super) fn manifests(
+pub(crate) fn manifests(
     batch: BatchId,
     uid: &str,
     values: &[serde_json::Value],

@@ -1,6 +1,6 @@
 //! Looking at things without running them: a query, a checkpoint, a component.
 //!
-//! Beside the loop: the command line's `check`, `explain`, `checkpoint` and `plugin` are made of it.
+//! Beside the loop: the command line's `check`, `explain`, `state`, `checkpoint` and `plugin` are made of it.
 //!
 //! Rule of its life: nothing is started, created or changed. What a run would refuse for what a query *is*, is refused
 //! here with the same words; what only the world can tell (is the server up?) is not asked.
@@ -9,11 +9,18 @@
 
 mod checkpoint;
 mod component;
+mod place;
 mod plan;
+mod state;
 mod verify;
 
-pub use checkpoint::{BatchSummary, CheckpointSummary, LeaseSummary, PluginSummary, StateSummary, checkpoint, resumes};
+pub(crate) use checkpoint::manifests;
+pub use checkpoint::{
+    BatchSummary, CheckpointSummary, LeaseSummary, PartitionSummary, PluginSummary, StateSummary, checkpoint, resumes,
+};
 pub use component::{ColumnReport, ComponentReport, FunctionReport, component};
 pub use millstream_wasm::build::{BuildError, Profile, build_rust_plugin, guest_target_dir};
+pub use place::CheckpointPlace;
 pub use plan::{CheckedQuery, OperatorState, check};
+pub use state::{StateRequest, StateTable, state};
 pub use verify::{VerifyFinding, VerifyReport, verify};

@@ -3,6 +3,7 @@
 use crate::spec::TableSpec;
 use crate::{QuerySpec, RuntimeError, Session};
 use millstream_common::{BatchTime, Digest, QueryId};
+use millstream_operators::StateFamily;
 use millstream_plan::{StaticTable, ddl};
 use millstream_sink::{SinkContext, SinkSpec};
 use millstream_wasm::PluginSlot;
@@ -19,6 +20,10 @@ pub struct OperatorState {
     pub partitions: u32,
     /// Key and value in words.
     pub schema: String,
+    /// The digest of its form.
+    pub schema_id: String,
+    /// What the bytes mean, family by family.
+    pub families: Vec<StateFamily>,
 }
 
 /// A query that could start as far as it is up to the query.
@@ -59,8 +64,7 @@ pub fn check(session: &Session, spec: &QuerySpec) -> Result<CheckedQuery, Runtim
     let tables = empty_tables(session, spec)?;
     let mut plan = crate::query::plan(session, spec, tables, slots, &BatchTime::default())?;
     if let Some(recovered) = &recovered {
-        recovered.check_sources(&plan.slots)?;
-        recovered.check_state(&mut plan.pipeline)?;
+        recovered.check_query(session, spec, &mut plan)?;
     }
     let mut state = Vec::new();
     let visited: Result<(), Infallible> = plan.pipeline.for_each_stateful(|operator| {
@@ -68,6 +72,8 @@ pub fn check(session: &Session, spec: &QuerySpec) -> Result<CheckedQuery, Runtim
             uid: operator.uid().to_string(),
             partitions: operator.partitions(),
             schema: operator.schema_text(),
+            schema_id: operator.schema_id(),
+            families: operator.families(),
         });
         Ok(())
     });

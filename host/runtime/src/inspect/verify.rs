@@ -1,16 +1,14 @@
 //! A checkpoint and its state, looked through to the last file.
 
+use super::CheckpointPlace;
 use super::checkpoint::manifests;
-use crate::{RuntimeError, Session};
+use crate::{RuntimeError, Session, offline_store};
 use millstream_checkpoint::{Checkpoint, CheckpointError};
 use millstream_common::{BatchId, Hint, OperatorUid, describe_chain};
-use millstream_state::{LogStore, MemoryBudget, StateError, StateManifest, StoreOptions};
+use millstream_state::{StateError, StateManifest};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Memory for one version of one store; what is beyond goes to the system's folder for temporary files.
-const MEMORY: u64 = 256 << 20;
 
 /// Something that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -44,8 +42,8 @@ pub struct VerifyReport {
 ///
 /// # Errors
 /// When there is no checkpoint, or its files cannot be listed or read at all.
-pub fn verify(session: &Session, place: &str, options: &[(String, String)]) -> Result<VerifyReport, RuntimeError> {
-    let files = session.open_checkpoint(place, options)?;
+pub fn verify(session: &Session, place: &CheckpointPlace) -> Result<VerifyReport, RuntimeError> {
+    let files = session.open_checkpoint(&place.place, &place.options)?;
     // A place where nothing ever was is not a damaged checkpoint.
     if let Err(error @ CheckpointError::Absent { .. }) = Checkpoint::open(Arc::clone(&files)) {
         return Err(error.into());
@@ -124,13 +122,7 @@ fn broken_versions(
         if whole.iter().any(|later| later.files.starts_with(&manifest.files)) {
             continue;
         }
-        let options = StoreOptions {
-            files: Arc::new(checkpoint.state_files(uid, partition)),
-            writer: "verify".into(),
-            changelogs_before_snapshot: usize::MAX,
-            budget: Some(Arc::new(MemoryBudget::new(MEMORY, std::env::temp_dir()))),
-        };
-        match LogStore::open(options, manifest) {
+        match offline_store::open(checkpoint, uid, partition, manifest, ("verify", &offline_store::budget())) {
             Ok(_) => whole.push(manifest),
             // Nothing is wrong with the files.
             Err(error @ StateError::Spill { .. }) => return Err(error),

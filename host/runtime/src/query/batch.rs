@@ -11,16 +11,17 @@
 //! A crash between any two of them leaves a checkpoint from which the same batch is run again, or the next one.
 
 use super::progress::{PluginProgress, Progress, SinkProgress, SourceProgress, StateOperatorProgress, iso_ms, rate};
+use super::recovery::RetainedFiles;
 use super::run::QueryRun;
-use crate::RuntimeError;
+use crate::{RuntimeError, offline_store};
 use arrow::array::RecordBatch;
 use bytes::Bytes;
-use millstream_checkpoint::{CommitEntry, OffsetEntry};
+use millstream_checkpoint::{Checkpoint, CommitEntry, OffsetEntry};
 use millstream_common::{BatchId, Digest, OperatorUid, Watermark, Watermarks};
 use millstream_operators::{BatchContext, EventTimeSeen};
 use millstream_sink::{SinkBatch, SinkReport};
 use millstream_source::Offset;
-use millstream_state::StateManifest;
+use millstream_state::{StateManifest, StateStore};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
@@ -226,16 +227,43 @@ fn purge(run: &mut QueryRun, batch: BatchId) -> Result<(), RuntimeError> {
     while run.retained.front().is_some_and(|(id, _)| *id < purged.oldest) {
         run.retained.pop_front();
     }
-    let retained = &run.retained;
+    let (retained, checkpoint) = (&run.retained, &run.checkpoint);
     run.pipeline.for_each_stateful(|operator| {
         let mut per_partition = vec![Vec::new(); operator.partitions() as usize];
         for (_, manifests) in retained {
-            for (partition, manifest) in manifests.get(operator.uid()).into_iter().flatten().enumerate() {
-                per_partition[partition].push(manifest.clone());
-            }
+            // Batches before a repartition may have more partitions than there are now.
+            let files = manifests.get(operator.uid()).into_iter().flatten();
+            per_partition.iter_mut().zip(files).for_each(|(kept, manifest)| kept.push(manifest.clone()));
         }
-        operator.retain(&per_partition)
-    })?;
+        operator.retain(&per_partition)?;
+        retain_former(checkpoint, operator.uid(), operator.partitions(), retained)
+    })
+}
+
+/// Deletes the files of partitions that an operator no longer has, as far as no retained batch names them.
+fn retain_former(
+    checkpoint: &Checkpoint,
+    uid: &OperatorUid,
+    partitions: u32,
+    retained: &RetainedFiles,
+) -> Result<(), RuntimeError> {
+    let of_partition = |manifests: &BTreeMap<OperatorUid, Vec<StateManifest>>, partition: u32| {
+        manifests.get(uid)?.get(partition as usize).cloned()
+    };
+    let current = retained.back().and_then(|(_, manifests)| of_partition(manifests, 0));
+    let version = current.map_or(0, |manifest| manifest.version);
+    let folder = format!("state/{uid}");
+    let failed = |source| RuntimeError::Keep { what: format!("only the needed files of `{folder}`"), source };
+    for name in checkpoint.files().list_folders(&folder).map_err(failed)? {
+        let Ok(partition) = name.parse::<u32>() else { continue };
+        if partition < partitions {
+            continue;
+        }
+        let named: Vec<_> = retained.iter().filter_map(|(_, manifests)| of_partition(manifests, partition)).collect();
+        let empty = StateManifest { version, files: Vec::new() };
+        offline_store::open(checkpoint, uid, partition, &empty, ("retention", &offline_store::budget()))?
+            .retain(&named)?;
+    }
     Ok(())
 }
 

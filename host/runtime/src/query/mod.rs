@@ -11,6 +11,7 @@
 //! ```
 
 mod batch;
+mod changes;
 mod handle;
 mod open;
 pub mod progress;
@@ -18,6 +19,8 @@ mod recovery;
 mod run;
 mod swap;
 
+pub use changes::{ColumnChange, QueryChange};
+pub(crate) use changes::{advice, describe as describe_changes, families_of};
 pub use handle::{ProgressListener, QueryStatus, StreamingQuery};
 pub(crate) use open::{
     RunningPlugin, check_mode, check_opened, check_sink, checkpoint_option, folder_of_its_own, load_plugins, plan,

@@ -1,12 +1,15 @@
 //! Where a run begins: what the two logs say, and whether the query still fits them.
 
-use crate::{RuntimeError, Settings};
-use millstream_checkpoint::{Checkpoint, CommitEntry, OffsetEntry, ResumePoint};
+use super::changes::{self, QueryChange};
+use crate::{QuerySpec, RuntimeError, Session, Settings};
+use millstream_checkpoint::{Checkpoint, CommitEntry, ConnectorPin, OffsetEntry, ResumePoint, StatePin};
 use millstream_common::{BatchId, OperatorUid, Watermark};
 use millstream_operators::Pipeline;
-use millstream_plan::SourceSlot;
+use millstream_plan::StreamingPlan;
+use millstream_source::SourceSpec;
 use millstream_state::StateManifest;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
 
 const VERIFY: &str = "see with `millstream checkpoint verify` which batches are whole";
 
@@ -86,65 +89,82 @@ impl Recovered {
     pub(crate) fn restore_settings(&self, settings: &mut Settings) -> Result<(), RuntimeError> {
         let Some(entry) = self.last_entry() else { return Ok(()) };
         for (name, asked, logged) in settings.restore(&entry.settings)? {
-            tracing::warn!("setting {name} is {asked}, but the checkpoint was made with {logged}, which stays");
+            tracing::warn!("setting {name} is {asked}, but the checkpoint has {logged}, which stays");
         }
         Ok(())
     }
 
-    /// Refuses sources that are not those of the log.
-    pub(crate) fn check_sources(&self, slots: &[SourceSlot]) -> Result<(), RuntimeError> {
+    /// Refuses a query that is not the one of the log: another set of sources, of stateful operators, another form of
+    /// state. Takes nothing from the log and changes nothing.
+    pub(crate) fn check_query(
+        &self,
+        session: &Session,
+        spec: &QuerySpec,
+        plan: &mut StreamingPlan,
+    ) -> Result<(), RuntimeError> {
+        session.sinks().factory(&spec.sink)?.check_resume(&spec.sink, self.next_batch())?;
         let Some(entry) = self.last_entry() else { return Ok(()) };
-        let names: BTreeSet<String> = slots.iter().map(|slot| slot.stream.clone()).collect();
-        let logged: BTreeSet<String> = entry.sources.keys().cloned().collect();
-        if logged == names {
-            return Ok(());
+        let mut planned = connectors(session, spec)?;
+        planned.retain(|name, _| plan.slots.iter().any(|slot| slot.stream == *name));
+        let mut found = changes::sources(entry.sources.keys(), &entry.connectors, &planned);
+        found.extend(changes::operators(&entry.state_schemas, &state_schemas(&mut plan.pipeline)));
+        if let Some(was) = entry.output_mode {
+            let is = spec.mode;
+            let visited: Result<(), Infallible> = plan.pipeline.for_each_stateful(|operator| {
+                if operator.forgets_in(was) && !operator.forgets_in(is) {
+                    found.push(QueryChange::OutputMode { uid: operator.uid().to_string(), was, is });
+                }
+                Ok(())
+            });
+            let Ok(()) = visited;
         }
-        let list = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>().join(", ");
-        Err(RuntimeError::ForeignQuery {
-            reason: format!("it was made for the sources {}, and the query reads {}", list(&logged), list(&names)),
-            hint: "give the sources their old names back, or start a new checkpoint".into(),
-        })
+        if found.is_empty() { Ok(()) } else { Err(RuntimeError::Changed { changes: found }) }
     }
 
-    /// Refuses stateful operators that are not those of the log; answers the files of each.
-    pub(crate) fn check_state(
+    /// The files of each operator that the next batch builds on.
+    pub(super) fn manifests(
         &self,
         pipeline: &mut Pipeline,
     ) -> Result<BTreeMap<OperatorUid, Vec<StateManifest>>, RuntimeError> {
         let mut manifests = BTreeMap::new();
-        let mut seen = BTreeSet::new();
-        let logged = self.last_entry().map(|entry| &entry.state_schemas);
         pipeline.for_each_stateful(|operator| {
-            let uid = operator.uid().clone();
-            seen.insert(uid.as_str().to_owned());
-            if let Some(logged) = logged {
-                let Some(pin) = logged.get(uid.as_str()) else {
-                    return Err(new_operator(&uid, logged.keys()));
-                };
-                if pin.schema_id != operator.schema_id() {
-                    return Err(other_schema(&uid, &pin.schema_text, &operator.schema_text()));
-                }
-            }
+            let (uid, partitions) = (operator.uid().clone(), operator.partitions());
             let files = match self.base() {
-                Some(commit) => files_of(commit, &uid, operator.partitions())?,
-                None => vec![StateManifest::default(); operator.partitions() as usize],
+                Some(commit) => files_of(commit, &uid, partitions)?,
+                None => vec![StateManifest::default(); partitions as usize],
             };
             manifests.insert(uid, files);
-            Ok(())
+            Ok::<(), RuntimeError>(())
         })?;
-        if let Some(gone) = logged.and_then(|logged| logged.keys().find(|uid| !seen.contains(*uid))) {
-            return Err(RuntimeError::ForeignQuery {
-                reason: format!(
-                    "it has state of the operator `{gone}`, which the query no longer has; it would be lost"
-                ),
-                hint:
-                    "give the operator back (its uid comes from the name of its WITH clause; [uid] in the query file \
-                       renames it), or start a new checkpoint"
-                        .into(),
-            });
-        }
         Ok(manifests)
     }
+}
+
+/// What each source of a query is.
+pub(super) fn connectors(session: &Session, spec: &QuerySpec) -> Result<BTreeMap<String, ConnectorPin>, RuntimeError> {
+    let pin = |source: &SourceSpec| {
+        let place = session.sources().factory(source)?.place(source);
+        Ok((source.name.clone(), ConnectorPin { format: source.format.to_ascii_lowercase(), place }))
+    };
+    spec.streams.iter().map(|stream| pin(&stream.source)).collect()
+}
+
+/// What each stateful operator keeps, as the offset log has it.
+pub(super) fn state_schemas(pipeline: &mut Pipeline) -> BTreeMap<String, StatePin> {
+    let mut schemas = BTreeMap::new();
+    let visited: Result<(), Infallible> = pipeline.for_each_stateful(|operator| {
+        let pin = StatePin {
+            schema_id: operator.schema_id(),
+            schema_text: operator.schema_text(),
+            partitions: operator.partitions(),
+            families: serde_json::to_value(operator.families())
+                .expect("names, numbers and lists of them always have a JSON form"),
+        };
+        schemas.insert(operator.uid().as_str().to_owned(), pin);
+        Ok(())
+    });
+    let Ok(()) = visited;
+    schemas
 }
 
 /// The state files of every batch that the commit log still has, oldest first.
@@ -185,21 +205,4 @@ fn files_of(commit: &CommitEntry, uid: &OperatorUid, partitions: u32) -> Result<
             })
         })
         .collect()
-}
-
-fn new_operator<'a>(uid: &OperatorUid, logged: impl Iterator<Item = &'a String>) -> RuntimeError {
-    let known = logged.cloned().collect::<Vec<_>>().join(", ");
-    let known = if known.is_empty() { "no stateful operator".to_owned() } else { known };
-    RuntimeError::ForeignQuery {
-        reason: format!("the query has the stateful operator `{uid}`, and the checkpoint has {known}"),
-        hint: "take the change back, rename the operator with [uid] in the query file, or start a new checkpoint"
-            .into(),
-    }
-}
-
-fn other_schema(uid: &OperatorUid, stored: &str, wanted: &str) -> RuntimeError {
-    RuntimeError::ForeignQuery {
-        reason: format!("the state of `{uid}` is ({stored}) in the checkpoint and ({wanted}) in the query"),
-        hint: "give back the old grouping and aggregates, or start a new checkpoint".into(),
-    }
 }

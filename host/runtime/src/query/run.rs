@@ -5,10 +5,10 @@ use super::open::{self, RunningPlugin, RunningSource};
 use super::progress::Progress;
 use super::recovery::{self, Recovered, RetainedFiles};
 use super::swap::{self, SwapQueue, Unlogged};
-use crate::{QuerySpec, RuntimeError, Session, Settings};
+use crate::{QuerySpec, RuntimeError, Session, Settings, repartition};
 use arrow::datatypes::SchemaRef;
 use millstream_checkpoint::{
-    Checkpoint, CheckpointError, Lease, LeaseHolder, OffsetEntry, OffsetRange, PluginPin, ResumePoint, StatePin,
+    Checkpoint, CheckpointError, ConnectorPin, Lease, LeaseHolder, OffsetEntry, OffsetRange, PluginPin, ResumePoint,
 };
 use millstream_common::{
     BatchId, BatchTime, Clock, DurableFiles, OperatorUid, OutputMode, QueryId, ReadLimit, RunId, ScopedFiles,
@@ -21,7 +21,6 @@ use millstream_source::Offset;
 use millstream_state::{LogStore, MemoryBudget, StateError, StateManifest, StateStore, StoreOptions};
 use millstream_wasm::PluginHost;
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::sync::Arc;
 
 /// One life of a query: from recovery to stop, one batch per call of [`run_next`](Self::run_next).
@@ -42,6 +41,8 @@ pub struct QueryRun {
     pub(super) checkpoint: Checkpoint,
     pub(super) lease: Lease,
     pub(super) sources: Vec<RunningSource>,
+    /// What each source is, as every entry of the offset log says.
+    pub(super) connectors: BTreeMap<String, ConnectorPin>,
     pub(super) slots: Vec<SourceSlot>,
     pub(super) pipeline: Pipeline,
     pub(super) schema: SchemaRef,
@@ -83,7 +84,7 @@ impl QueryRun {
         let (checkpoint, lease, recovered, mut planned) = match existing(&files)? {
             Some(checkpoint) => {
                 let lease = checkpoint.lease(holder, clock.now_ms())?;
-                let recovered = Recovered { point: checkpoint.resume()? };
+                let recovered = Recovered { point: repartition::resume(&checkpoint, run_id)? };
                 recovered.restore_settings(&mut spec.settings)?;
                 let planned = Planned::new(session, &spec, &recovered, Some(&checkpoint), &stop)?;
                 (checkpoint, lease, recovered, planned)
@@ -105,8 +106,7 @@ impl QueryRun {
         };
         let checkpoint = checkpoint.retaining(spec.settings.batches_retained);
         let plan = &mut planned.plan;
-        recovered.check_sources(&plan.slots)?;
-        let manifests = recovered.check_state(&mut plan.pipeline)?;
+        let manifests = recovered.manifests(&mut plan.pipeline)?;
         let id = checkpoint.query();
         let budget = budget(&spec)?;
         let opener = Opener { checkpoint: &checkpoint, run_id, settings: &spec.settings, budget: budget.as_ref() };
@@ -117,6 +117,8 @@ impl QueryRun {
         let Planned { host, plugins, plan, batch_time } = planned;
         let edited: Vec<_> = open::edited_plugins(&spec.plugins, &recovered).into_iter().cloned().collect();
         let sources = open::sources(session, &spec, &plan, &recovered, &checkpoint, &stop)?;
+        let mut connectors = recovery::connectors(session, &spec)?;
+        connectors.retain(|name, _| sources.iter().any(|source| source.name == *name));
         let context = SinkContext { query: id, query_name: spec.name.clone(), clock: Arc::clone(&clock) };
         let sink = open::sink(session, &spec, context)?;
 
@@ -135,6 +137,7 @@ impl QueryRun {
             stop,
             lease,
             sources,
+            connectors,
             slots: plan.slots,
             pipeline: plan.pipeline,
             schema: plan.schema,
@@ -239,7 +242,10 @@ impl QueryRun {
             sources: ranges,
             settings: self.settings.frozen(),
             plugins: self.plugins.iter().map(|plugin| (plugin.slot.name().to_owned(), pin(plugin))).collect(),
-            state_schemas: state_schemas(&mut self.pipeline),
+            state_schemas: recovery::state_schemas(&mut self.pipeline),
+            connectors: self.connectors.clone(),
+            output_mode: Some(self.mode),
+            repartition: None,
         };
         let latest_ms = (now - trigger_ms).max(0) as u64;
         Ok(Some(Definition { entry, is_logged: false, latest_ms, trigger_ms }))
@@ -296,23 +302,6 @@ impl QueryRun {
     }
 }
 
-fn state_schemas(pipeline: &mut Pipeline) -> BTreeMap<String, StatePin> {
-    let mut schemas = BTreeMap::new();
-    let visited: Result<(), Infallible> = pipeline.for_each_stateful(|operator| {
-        let pin = StatePin {
-            schema_id: operator.schema_id(),
-            schema_text: operator.schema_text(),
-            partitions: operator.partitions(),
-        };
-        schemas.insert(operator.uid().as_str().to_owned(), pin);
-        Ok(())
-    });
-    match visited {
-        Ok(()) => schemas,
-        Err(never) => match never {},
-    }
-}
-
 fn explain(logical: &str, pipeline: &mut Pipeline, sources: &[(String, String)], plugins: &[RunningPlugin]) -> String {
     let mut text = format!("== Logical plan ==\n{logical}\n\n== Operators ==\n{}", pipeline.describe());
     text.push_str("\n== Sources ==\n");
@@ -321,7 +310,7 @@ fn explain(logical: &str, pipeline: &mut Pipeline, sources: &[(String, String)],
         text.push('\n');
     }
     text.push_str("\n== State ==\n");
-    for (uid, pin) in state_schemas(pipeline) {
+    for (uid, pin) in recovery::state_schemas(pipeline) {
         text.push_str(&format!("{uid}: {} partitions, {}\n", pin.partitions, pin.schema_text));
     }
     text.push_str("\n== Plugins ==\n");
@@ -356,7 +345,8 @@ impl Planned {
         let tables = open::tables(session, &spec.tables, stop)?;
         let batch_time = BatchTime::default();
         let slots = plugins.iter().map(|plugin| Arc::clone(&plugin.slot)).collect();
-        let plan = open::plan(session, spec, tables, slots, &batch_time)?;
+        let mut plan = open::plan(session, spec, tables, slots, &batch_time)?;
+        recovered.check_query(session, spec, &mut plan)?;
         Ok(Self { host, plugins, plan, batch_time })
     }
 }

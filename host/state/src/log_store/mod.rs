@@ -270,6 +270,16 @@ impl LogStore {
         self.background.begin(order, self.version, self.options.changelogs_before_snapshot as u64);
     }
 
+    /// The families that there are, in files or declared since.
+    pub fn families(&self) -> Vec<FamilySpec> {
+        let spec = |family: &Family| FamilySpec {
+            name: family.name.clone(),
+            layout: family.layout(),
+            schema_id: family.schema_id.clone(),
+        };
+        self.families.iter().map(spec).collect()
+    }
+
     /// Waits for the snapshot that is being made, so that the next `prepare` takes it up.
     pub fn finish_snapshot(&mut self) {
         let finished = self.background.wait();

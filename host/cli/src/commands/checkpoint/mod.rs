@@ -1,13 +1,11 @@
 //! `millstream checkpoint …`: what is in a query's durable folder.
 
+mod repartition;
 mod show;
 mod verify;
 
-use crate::environment;
 use crate::failure::Failure;
-use clap::{Args, Subcommand};
-use millstream_runtime::query_file::{HostPlaces, load_host_places};
-use std::path::PathBuf;
+use clap::Subcommand;
 
 /// What can be done with checkpoints.
 #[derive(Subcommand)]
@@ -16,6 +14,8 @@ pub(crate) enum CheckpointCommand {
     Show(show::ShowArguments),
     /// Reads everything and says what is wrong.
     Verify(verify::VerifyArguments),
+    /// Spreads the state of a stopped query over another number of partitions.
+    Repartition(repartition::RepartitionArguments),
 }
 
 impl CheckpointCommand {
@@ -24,27 +24,8 @@ impl CheckpointCommand {
         match self {
             Self::Show(arguments) => show::run(&arguments),
             Self::Verify(arguments) => verify::run(&arguments),
+            Self::Repartition(arguments) => repartition::run(&arguments),
         }
-    }
-}
-
-/// A checkpoint and how to get at it.
-#[derive(Args)]
-struct PlaceArguments {
-    /// The checkpoint's folder or URL.
-    #[arg(value_name = "PLACE")]
-    place: String,
-    /// The operator's file, with the credentials of object stores [env: MILLSTREAM_HOST_FILE].
-    #[arg(long, value_name = "FILE")]
-    host_file: Option<PathBuf>,
-    /// Prints JSON.
-    #[arg(long)]
-    json: bool,
-}
-
-impl PlaceArguments {
-    fn host(&self) -> Result<HostPlaces, Failure> {
-        Ok(load_host_places(self.host_file.as_deref(), &environment::variables())?)
     }
 }
 

@@ -1,6 +1,6 @@
 //! `millstream checkpoint show`.
 
-use super::PlaceArguments;
+use crate::commands::checkpoint_arguments::CheckpointArguments;
 use crate::failure::Failure;
 use crate::output;
 use clap::Args;
@@ -9,21 +9,27 @@ use millstream_runtime::inspect::{BatchSummary, CheckpointSummary, checkpoint};
 use std::fmt::Write;
 
 /// Shows whose checkpoint it is, which batches it has, what a restart would do, and the offsets, code and state of the last
-/// batch. Reads only.
+/// batch: per operator its partitions with version, files and bytes. Reads only.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     millstream checkpoint show checkpoints/words\n  \
+    millstream checkpoint show query.toml --keys\n  \
     millstream checkpoint show s3://bucket/words --host-file host.toml --json")]
 pub(crate) struct ShowArguments {
     #[command(flatten)]
-    place: PlaceArguments,
+    checkpoint: CheckpointArguments,
+    /// Reads the state and counts its keys.
+    #[arg(long)]
+    keys: bool,
+    /// Prints JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Does it.
 pub(crate) fn run(arguments: &ShowArguments) -> Result<(), Failure> {
-    let place = &arguments.place;
-    let summary = checkpoint(&Session::new()?, &place.place, &place.host()?.object_store)?;
-    output::print(&if place.json { super::json(&summary)? } else { describe(&summary) })
+    let summary = checkpoint(&Session::new()?, &arguments.checkpoint.place()?, arguments.keys)?;
+    output::print(&if arguments.json { super::json(&summary)? } else { describe(&summary) })
 }
 
 fn describe(summary: &CheckpointSummary) -> String {
@@ -46,23 +52,33 @@ fn describe(summary: &CheckpointSummary) -> String {
         batch(last, &mut line);
     }
     for state in &summary.state {
-        let (files, bytes, version) = (state.files, state.bytes, state.version);
-        line(
-            "state",
-            &format!(
-                "{} in {} partitions: version {version}, {files} files, {bytes} bytes",
-                state.uid, state.partitions
-            ),
-        );
+        let (partitions, version) = (state.partitions, state.version);
+        let size = size(state.files, state.bytes, state.keys);
+        line("state", &format!("{} in {partitions} partitions: version {version}, {size}", state.uid));
         if let Some(schema) = &state.schema {
             line("", &format!("  {schema}"));
+        }
+        if state.families.len() > 1 {
+            line("", &format!("  families {}", state.families.join(", ")));
+        }
+        for partition in &state.by_partition {
+            let size = self::size(partition.files, partition.bytes, partition.keys);
+            line("", &format!("  partition {}: version {}, {size}", partition.partition, partition.version));
         }
     }
     text
 }
 
+fn size(files: usize, bytes: u64, keys: Option<u64>) -> String {
+    let keys = keys.map(|keys| format!(", {keys} keys")).unwrap_or_default();
+    format!("{files} files, {bytes} bytes{keys}")
+}
+
 fn batch(last: &BatchSummary, line: &mut impl FnMut(&str, &str)) {
     line("batch", &format!("{} of {}", last.batch, last.time));
+    if let Some((from, to)) = last.repartition {
+        line("", &format!("  spreads the state over {to} partitions in place of {from}"));
+    }
     if let Some(watermark) = &last.watermark {
         line("watermark", watermark);
     }

@@ -1,6 +1,6 @@
 //! `millstream checkpoint verify`.
 
-use super::PlaceArguments;
+use crate::commands::checkpoint_arguments::CheckpointArguments;
 use crate::failure::Failure;
 use crate::output;
 use clap::Args;
@@ -18,14 +18,16 @@ use std::fmt::Write;
     Exit codes: 0 whole, 2 something is wrong.")]
 pub(crate) struct VerifyArguments {
     #[command(flatten)]
-    place: PlaceArguments,
+    checkpoint: CheckpointArguments,
+    /// Prints JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Does it.
 pub(crate) fn run(arguments: &VerifyArguments) -> Result<(), Failure> {
-    let place = &arguments.place;
-    let report = verify(&Session::new()?, &place.place, &place.host()?.object_store)?;
-    output::print(&if place.json { super::json(&report)? } else { describe(&report) })?;
+    let report = verify(&Session::new()?, &arguments.checkpoint.place()?)?;
+    output::print(&if arguments.json { super::json(&report)? } else { describe(&report) })?;
     if report.findings.is_empty() { Ok(()) } else { Err(Failure::said(Fault::Corrupt)) }
 }
 

@@ -9,7 +9,7 @@
 mod cell;
 mod config;
 mod sink;
-mod table;
+pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 

@@ -12,7 +12,7 @@ use arrow::error::ArrowError;
 const LEAST_WIDTH: usize = 3;
 
 /// The table of the first `most` rows; cells longer than `truncate` are cut, 0 cuts nothing.
-pub(super) fn show(schema: &Schema, rows: &[RecordBatch], most: usize, truncate: usize) -> Result<String, ArrowError> {
+pub(crate) fn show(schema: &Schema, rows: &[RecordBatch], most: usize, truncate: usize) -> Result<String, ArrowError> {
     let total: usize = rows.iter().map(RecordBatch::num_rows).sum();
     let mut lines: Vec<Vec<String>> =
         vec![schema.fields().iter().map(|field| fit(&escape(field.name()), truncate)).collect()];

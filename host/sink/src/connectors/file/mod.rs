@@ -14,7 +14,7 @@
 //! It does not overwrite, merge or partition files, and it does not share a folder between queries.
 
 mod config;
-mod encode;
+pub(crate) mod encode;
 mod manifest;
 mod sink;
 #[cfg(test)]

@@ -30,6 +30,15 @@ impl FileSinkFactory {
     pub fn opening(format: Option<FileFormat>, open: Arc<OpenFiles>) -> Self {
         Self { format, open }
     }
+
+    fn files(&self, config: &FileConfig) -> Result<Arc<dyn DurableFiles>, SinkError> {
+        (self.open)(&config.path).map_err(|source| SinkError::Open {
+            sink: config.format.name().to_owned(),
+            action: "open",
+            place: config.path.clone(),
+            source,
+        })
+    }
 }
 
 impl SinkFactory for FileSinkFactory {
@@ -37,14 +46,21 @@ impl SinkFactory for FileSinkFactory {
         FileConfig::new(spec, self.format).map(drop)
     }
 
+    fn check_resume(&self, spec: &SinkSpec, next: BatchId) -> Result<(), SinkError> {
+        if next == BatchId::FIRST {
+            return Ok(());
+        }
+        let config = FileConfig::new(spec, self.format)?;
+        let files = self.files(&config)?;
+        if manifest::latest(files.as_ref())?.is_some() {
+            return Ok(());
+        }
+        Err(SinkError::Elsewhere { sink: config.format.name().to_owned(), place: files.location(), next })
+    }
+
     fn open(&self, spec: &SinkSpec, context: SinkContext) -> Result<Box<dyn Sink>, SinkError> {
         let config = FileConfig::new(spec, self.format)?;
-        let files = (self.open)(&config.path).map_err(|source| SinkError::Open {
-            sink: config.format.name().to_owned(),
-            action: "open",
-            place: config.path.clone(),
-            source,
-        })?;
+        let files = self.files(&config)?;
         manifest::claim(files.as_ref(), config.format.name(), context.query)?;
         let latest = manifest::latest(files.as_ref())?;
         let sink = FileSink { config, files, query: context.query, latest };

@@ -33,6 +33,12 @@ impl SourceFactory for FileSourceFactory {
         Ok(FileConfig::new(spec, self.format)?.schema)
     }
 
+    /// The log has whole paths: elsewhere all files would be new, unless only their names count.
+    fn place(&self, spec: &SourceSpec) -> Option<String> {
+        let config = FileConfig::new(spec, self.format).ok()?;
+        (!config.file_name_only).then_some(config.path)
+    }
+
     fn open(&self, spec: &SourceSpec, context: SourceContext) -> Result<Box<dyn Source>, SourceError> {
         let config = FileConfig::new(spec, self.format)?;
         if !is_glob(&config.path) && !Path::new(&config.path).exists() {

@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Date32Type, Decimal128Type, Float32Type, Float6
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
-pub(super) fn encode(ignore_nulls: bool, rows: &[RecordBatch]) -> Result<Vec<u8>, ArrowError> {
+pub(crate) fn encode(ignore_nulls: bool, rows: &[RecordBatch]) -> Result<Vec<u8>, ArrowError> {
     let mut text = String::new();
     for batch in rows {
         let row_struct = StructArray::from(batch.clone());

@@ -1,8 +1,8 @@
 //! Rows into the bytes of one file.
 
 mod csv;
-mod json;
-mod parquet;
+pub(crate) mod json;
+pub(crate) mod parquet;
 
 use super::config::Encoding;
 use arrow::array::{Array, AsArray, RecordBatch};
@@ -10,7 +10,7 @@ use arrow::datatypes::SchemaRef;
 
 /// Why rows could not be encoded.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum EncodeError {
+pub(crate) enum EncodeError {
     #[error("a value cannot be written as text: {0}")]
     Arrow(#[from] arrow::error::ArrowError),
     #[error("the rows do not fit the file format: {0}")]

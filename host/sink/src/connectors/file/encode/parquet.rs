@@ -8,7 +8,7 @@ use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 use std::sync::Arc;
 
-pub(super) fn encode(
+pub(crate) fn encode(
     compression: Compression,
     schema: &SchemaRef,
     rows: &[RecordBatch],
