@@ -4,7 +4,7 @@ use crate::batch_query::BoundedInputs;
 use crate::input::QueryInput;
 use crate::lower::Lowering;
 use crate::sql::{casts, grouping, names::Names, parse::parse_query, rewrite};
-use crate::{PlanError, functions, session, static_subquery, stream_join, unsupported};
+use crate::{PlanError, functions, session, session_window, static_subquery, stream_join, unsupported};
 use arrow::datatypes::SchemaRef;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
@@ -49,6 +49,7 @@ pub fn plan(input: &QueryInput) -> Result<StreamingPlan, PlanError> {
     let (context, logical) = analyzed(input, &Purpose::Stream)?;
     unsupported::check_analyzed(&logical, input)?;
     let logical = static_subquery::answer(logical, &context.state())?;
+    let logical = session_window::fence(logical).map_err(|error| PlanError::from_datafusion(&error))?;
     let optimized = optimize(&context.state(), logical)?;
     unsupported::check_optimized(&optimized)?;
     let text = optimized.display_indent().to_string();

@@ -39,6 +39,20 @@ impl<'a> Uids<'a> {
         OperatorUid::new(chosen).map_err(|error| PlanError::Sql { message: error.to_string() })
     }
 
+    /// The uid of an operator that may stand in a query several times with the same rows and the same state, such as what
+    /// belongs to a stream that is read twice: from the second one on they are numbered.
+    ///
+    /// # Errors
+    /// As [`assign`](Self::assign).
+    pub(crate) fn assign_numbered(&mut self, scope: &str, kind: &str) -> Result<OperatorUid, PlanError> {
+        match self.assign(scope, kind) {
+            Err(PlanError::AmbiguousUid { uid }) => (2..=u8::MAX)
+                .find_map(|number| self.assign(&format!("{scope}-{number}"), kind).ok())
+                .ok_or(PlanError::AmbiguousUid { uid }),
+            assigned => assigned,
+        }
+    }
+
     /// Refuses renames that name no operator of the query.
     ///
     /// # Errors
@@ -71,5 +85,13 @@ mod tests {
         assert_eq!(uids.assign("hot", "aggregate").unwrap().as_str(), "old-name");
         assert!(matches!(uids.assign("query", "aggregate"), Err(PlanError::AmbiguousUid { .. })));
         uids.check_renames().unwrap();
+    }
+
+    #[test]
+    fn what_a_stream_has_of_its_own_is_numbered_when_it_is_read_again() {
+        let renamed = BTreeMap::new();
+        let mut uids = Uids::new(&renamed);
+        let names = [(); 3].map(|()| uids.assign_numbered("events", "dedup").unwrap().to_string());
+        assert_eq!(names, ["events-dedup", "events-2-dedup", "events-3-dedup"]);
     }
 }

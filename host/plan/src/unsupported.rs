@@ -10,7 +10,7 @@ use crate::lower::has_stream;
 use crate::stream_join::{EventTimes, JoinCondition, is_bounded};
 use arrow::datatypes::FieldRef;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, JoinSide, JoinType, NullEquality};
+use datafusion::common::{DFSchema, JoinConstraint, JoinSide, JoinType, NullEquality};
 use datafusion::logical_expr::{Aggregate, Distinct, Expr, ExprSchemable, Join, LogicalPlan, Projection, Union};
 use millstream_common::OutputMode;
 use std::sync::Arc;
@@ -284,6 +284,16 @@ fn check_set_operation(join: &Join) -> Verdict {
 }
 
 fn check_join(join: &Join, mode: OutputMode) -> Verdict {
+    if join.join_constraint == JoinConstraint::Using && matches!(join.join_type, JoinType::Right | JoinType::Full) {
+        return refuse(
+            "using-outer",
+            format!(
+                "a {} join with USING has columns that may come from either side, and only the left one is read",
+                join.join_type
+            ),
+            "write the condition with ON, and name the column of the side that you mean, or coalesce(l.id, r.id)",
+        );
+    }
     let (left, right) = (has_stream(&join.left), has_stream(&join.right));
     if left && right {
         return check_stream_join(join, mode);

@@ -140,6 +140,7 @@ fn what_may_not_stream_is_refused_by_its_rule() {
         ),
         ("join-without-time-bound", Append, "SELECT o.word FROM events e FULL JOIN other o ON e.word = o.word"),
         ("join-without-time-bound", Append, "SELECT e.word FROM events e LEFT SEMI JOIN other o ON e.word = o.word"),
+        ("using-outer", Append, "SELECT word FROM events RIGHT JOIN other USING (word, ts)"),
         ("join-mode", Update, "SELECT e.word FROM events e LEFT JOIN other o ON e.word = o.word AND o.ts < e.ts"),
         ("join-mode", Update, "SELECT e.word FROM events e LEFT SEMI JOIN other o ON e.ts = o.ts"),
         (
@@ -171,6 +172,11 @@ fn what_may_not_stream_is_refused_by_its_rule() {
             "SELECT word, count(*) AS c FROM events GROUP BY session_window(ts, '1 minute'), word",
         ),
         ("session-without-key", Append, "SELECT count(*) AS c FROM events GROUP BY session_window(ts, '1 minute')"),
+        (
+            "session-without-key",
+            Append,
+            "SELECT count(*) AS c FROM events GROUP BY session_window(ts, '1 minute'), 'x'",
+        ),
         ("session-without-key", Complete, "SELECT DISTINCT session_window(ts, '1 minute') AS w FROM events"),
         (
             "append-without-watermark",
@@ -245,20 +251,23 @@ fn what_may_not_stream_is_refused_by_its_rule() {
 
 #[test]
 fn duplicates_can_be_dropped_by_columns_that_are_there_and_within_a_watermark_that_is_there() {
-    let dropping = |delay_us, column: &str, within_watermark| {
+    let of = |delay_us, column: &str, within_watermark, sql: &str| {
         let mut events = stream("events", delay_us);
         events.drop_duplicates = Some(DropDuplicates { columns: vec![column.into()], within_watermark });
         plan(&QueryInput {
             streams: vec![events],
             tables: Vec::new(),
             plugins: Vec::new(),
-            sql: "SELECT n FROM events WHERE word = 'ant'".into(),
+            sql: sql.into(),
             mode: Append,
             settings: PlanSettings { sql: SqlSettings::default(), partitions: 2, uids: BTreeMap::new() },
         })
     };
+    let dropping = |delay_us, column, within| of(delay_us, column, within, "SELECT n FROM events WHERE word = 'ant'");
     let plan = dropping(Some(0), "n", true).unwrap();
     assert_eq!(uids(plan), ["events-dedup"]);
+    let twice = of(Some(0), "n", true, "SELECT a.n FROM events a JOIN events b ON a.word = b.word").unwrap();
+    assert_eq!(uids(twice), ["query-join", "events-dedup", "events-2-dedup"]);
     let Err(error) = dropping(None, "n", true) else { panic!("there is no watermark to wait within") };
     assert!(matches!(error, PlanError::Unsupported { rule: "dedup-within-without-watermark", .. }), "{error}");
     let Err(error) = dropping(None, "m", false) else { panic!("there is no such column") };
@@ -375,6 +384,24 @@ fn names_are_found_in_any_case_and_keep_their_spelling() {
     let plan = planned("select UPPER(Word) AS Loud, N from Events where N > 1", Append).unwrap();
     let names: Vec<_> = plan.schema.fields().iter().map(|field| field.name().as_str()).collect();
     assert_eq!(names, ["Loud", "n"]);
+}
+
+#[test]
+fn filters_on_a_session_stay_above_it_and_those_on_other_keys_go_below() {
+    let sessions = "SELECT session_window AS s, word, count(*) AS c, max(n) AS m FROM events GROUP BY session_window(ts, '1 minute'), word";
+    let sql = format!(
+        "SELECT s.start AS start, word, c FROM ({sessions}) WHERE s.end > s.start + INTERVAL 2 MINUTES AND word > 'b' AND c > 1"
+    );
+    let plan = planned(&sql, Append).unwrap().pipeline.describe();
+    let lines: Vec<&str> = plan.lines().collect();
+    let sessions = lines.iter().position(|line| line.contains("Sessions query-session")).unwrap();
+    let filters = |lines: &[&str], about: &str| {
+        lines.iter().filter(|line| line.contains("Filter") && line.contains(about)).count()
+    };
+    assert_eq!(filters(&lines[..sessions], "session_window"), 1, "{plan}");
+    assert_eq!(filters(&lines[sessions..], "session_window"), 0, "{plan}");
+    assert_eq!(filters(&lines[sessions..], "word"), 1, "{plan}");
+    assert!(!lines[sessions].contains("max"), "what nobody reads is not aggregated: {plan}");
 }
 
 #[test]

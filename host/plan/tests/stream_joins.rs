@@ -70,6 +70,7 @@ fn inequalities_of_event_times_bound_both_sides_in_any_arrangement() {
         ("rts < lts + INTERVAL 1 MONTH", "left rows stay; right rows stay"),
         ("other_rts < lts", "left rows stay; right rows stay"),
         ("rts < other_lts", "left rows stay; right rows stay"),
+        ("rts - lts < INTERVAL 10 MINUTES", "left rows stay; right rows stay"),
         ("a < b", "left rows stay; right rows stay"),
         ("lts = rts", "left reaches key 1; right reaches key 1"),
     ] {

@@ -54,7 +54,8 @@ pub(crate) fn random_units(shape: &Shape, random: &mut StdRng) -> Vec<Unit> {
 /// The unit that closes what is open, when the watermark decides when rows go out.
 pub(crate) fn closing_unit(shape: &Shape) -> Option<Unit> {
     let needed = shape.delay_s.is_some() && shape.mode == millstream_common::OutputMode::Append;
-    let row = |k| vec![Row { at_ms: Some(FAR_MS), k: Some(k), v: None }];
+    // A condition on the value may stop rows without one before they move the watermark.
+    let row = |k| vec![Row { at_ms: Some(FAR_MS), k: Some(k), v: Some(9) }];
     needed.then(|| Unit { a: row(MARKS[0]), b: if shape.two_streams { row(MARKS[1]) } else { Vec::new() } })
 }
 

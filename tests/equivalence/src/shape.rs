@@ -24,6 +24,20 @@ pub const NAMES: &[&str] = &[
     "windows of windows",
     "windows without duplicates",
     "join with a table",
+    "sessions",
+    "sessions in complete mode",
+    "windows of sessions",
+    "inner join",
+    "left join",
+    "right join",
+    "full join",
+    "semi join",
+    "join of windows",
+    "windows of a join",
+    "sessions of a join",
+    "join of aggregates",
+    "join with itself",
+    "union of windows",
 ];
 
 /// How the batches of a stream make the result.
@@ -229,7 +243,143 @@ pub(crate) fn random(name: &str, random: &mut StdRng) -> Shape {
             );
             Shape::new(Append, format!("SELECT a.k AS k, v{label} FROM a {kind} d ON a.k = d.k {filter}"))
         }
+        "sessions" => Shape::new(
+            Append,
+            format!(
+                "SELECT session_window, k, {aggregates} FROM a {filter} GROUP BY session_window(at, {}), k{}",
+                gap(random),
+                having(random)
+            ),
+        )
+        .watched(random),
+        "sessions in complete mode" => Shape::new(
+            Complete,
+            format!(
+                "SELECT session_window.start AS s, session_window.end AS e, k, {aggregates} FROM a {filter} \
+                 GROUP BY session_window(at, {}), k",
+                gap(random)
+            ),
+        )
+        .watched(random),
+        "windows of sessions" => {
+            let outer = random.random_range(30..200);
+            let sql = format!(
+                "SELECT window(t, '{outer} seconds').start AS s, sum(c) AS c, count(*) AS n FROM \
+                 (SELECT window_time(w) AS t, c FROM \
+                 (SELECT session_window AS w, k, count(*) AS c FROM a {filter} GROUP BY session_window(at, {}), k)) \
+                 GROUP BY window(t, '{outer} seconds')",
+                gap(random)
+            );
+            Shape::new(Append, sql).watched(random)
+        }
+        "inner join" => {
+            let sql = format!("SELECT a.k AS k, a.at AS at, v, b.at AS bt, w FROM a JOIN b ON {}", condition(random));
+            let shape = Shape::new(Append, sql).of_two_streams();
+            if random.random_bool(0.7) { shape.watched(random) } else { shape }
+        }
+        "left join" => {
+            outer(format!("SELECT a.k AS k, a.at AS at, v, w FROM a LEFT JOIN b ON {}", condition(random)), random)
+        }
+        "right join" => {
+            outer(format!("SELECT b.k AS k, v, b.at AS bt, w FROM a RIGHT JOIN b ON {}", condition(random)), random)
+        }
+        "full join" => {
+            let columns = "coalesce(a.k, b.k) AS k, a.at AS at, v, b.at AS bt, w";
+            let mut shape = outer(format!("SELECT {columns} FROM a FULL JOIN b ON {}", condition(random)), random);
+            // At a full join NULL keys match each other in a stream, as Spark has it.
+            shape.null_keys = false;
+            shape
+        }
+        "semi join" => {
+            outer(format!("SELECT a.k AS k, a.at AS at, v FROM a LEFT SEMI JOIN b ON {}", condition(random)), random)
+        }
+        "join of windows" => {
+            let size = random.random_range(1..40);
+            let kind = pick(random, &["JOIN", "LEFT JOIN", "RIGHT JOIN"]);
+            let of = |stream: &str| format!("(SELECT *, window(at, '{size} seconds') AS win FROM {stream})");
+            let sql = format!(
+                "SELECT a.k AS k, a.win AS win, v, b.k AS bk, w FROM {} a {kind} {} b ON a.win = b.win AND a.k = b.k",
+                of("a"),
+                of("b")
+            );
+            outer(sql, random)
+        }
+        "windows of a join" => {
+            let size = random.random_range(5..60);
+            let time = pick(random, &["at", "bt"]);
+            let sql = format!(
+                "SELECT window.start AS s, count(*) AS c, sum(v + w) AS t FROM \
+                 (SELECT a.k, a.at AS at, v, b.at AS bt, w FROM a JOIN b ON {}) GROUP BY window({time}, '{size} seconds')",
+                condition(random)
+            );
+            outer(sql, random)
+        }
+        "sessions of a join" => {
+            let sql = format!(
+                "SELECT session_window AS s, k, count(*) AS c FROM \
+                 (SELECT a.k AS k, a.at AS at, v, w FROM a JOIN b ON {}) GROUP BY session_window(at, {}), k",
+                condition(random),
+                gap(random)
+            );
+            outer(sql, random)
+        }
+        "join of aggregates" => {
+            let window = window(random, false);
+            let kind = pick(random, &["JOIN", "LEFT JOIN"]);
+            let of =
+                |stream: &str| format!("(SELECT window AS win, k, count(*) AS c FROM {stream} GROUP BY {window}, k)");
+            let sql = format!(
+                "SELECT a.win AS win, a.k AS k, a.c AS ac, b.c AS bc FROM {} a {kind} {} b ON a.win = b.win AND a.k = b.k",
+                of("a"),
+                of("b")
+            );
+            outer(sql, random)
+        }
+        "join with itself" => {
+            let range = random.random_range(1..60);
+            let sql = format!(
+                "SELECT x.k AS k, x.v AS v, y.v AS u FROM a x JOIN a y ON x.k = y.k AND x.v < y.v \
+                 AND y.at BETWEEN x.at AND x.at + INTERVAL {range} SECONDS"
+            );
+            Shape::new(Append, sql).watched(random)
+        }
+        "union of windows" => {
+            let sql = format!(
+                "SELECT window.start AS s, k, count(*) AS c, sum(n) AS t FROM \
+                 (SELECT at, k, v AS n FROM a UNION ALL SELECT at, k, w AS n FROM b) GROUP BY {}, k",
+                window(random, true)
+            );
+            Shape::new(Append, sql).of_two_streams().watched(random)
+        }
         other => panic!("there is no kind `{other}`"),
+    }
+}
+
+/// A join that needs times in both streams, in append mode.
+fn outer(sql: String, random: &mut StdRng) -> Shape {
+    Shape::new(OutputMode::Append, sql).of_two_streams().watched(random).without_null_times()
+}
+
+/// Keys are equal, and times near each other in one of the ways to say so.
+fn condition(random: &mut StdRng) -> String {
+    let (near, far) = (random.random_range(0..30), random.random_range(1..90));
+    let times = match random.random_range(0..6) {
+        0 => format!("b.at BETWEEN a.at AND a.at + INTERVAL {far} SECONDS"),
+        1 => format!("b.at >= a.at - INTERVAL {far} SECONDS AND b.at <= a.at"),
+        2 => format!("b.at > a.at AND b.at < a.at + INTERVAL {far} SECONDS"),
+        3 => format!("a.at BETWEEN b.at - INTERVAL {far} SECONDS AND b.at + INTERVAL {near} SECONDS"),
+        4 => format!("a.at + INTERVAL {near} SECONDS > b.at AND b.at + INTERVAL {far} SECONDS >= a.at"),
+        _ => "a.at = b.at".to_owned(),
+    };
+    let more = pick(random, &["", "", " AND v < w", " AND v + w > 5", " AND v <> 3"]);
+    format!("a.k = b.k AND {times}{more}")
+}
+
+fn gap(random: &mut StdRng) -> String {
+    let seconds = random.random_range(1..40);
+    match random.random_range(0..3) {
+        0 => format!("CASE WHEN v > 8 THEN '{seconds} seconds' WHEN v < 0 THEN '0 seconds' ELSE '5 seconds' END"),
+        _ => format!("'{seconds} seconds'"),
     }
 }
 

@@ -17,6 +17,7 @@
 //! It opens no source: rows come from whoever calls it, through [`BoundedInputs`].
 
 mod grouping_sets;
+mod sessions;
 mod table;
 
 use crate::plan::{Purpose, analyzed};
@@ -77,6 +78,7 @@ pub fn plan_batch_query(input: &QueryInput, inputs: Arc<dyn BoundedInputs>) -> R
     let (context, logical) = analyzed(input, &Purpose::Batch(inputs))?;
     let logical = logical
         .transform_up_with_subqueries(grouping_sets::without_total_of_nothing)
+        .and_then(|plan| plan.data.transform_up_with_subqueries(sessions::spell_out))
         .map_err(|error| PlanError::from_datafusion(&error))?
         .data;
     let schema = Arc::new(logical.schema().as_arrow().clone());

@@ -124,3 +124,19 @@ fn grouping_sets_of_nothing_have_no_total_and_a_global_aggregate_has_one_row() {
     assert_eq!(cells(&answer("SELECT k, count(*) FROM t WHERE v > 99 GROUP BY CUBE(k)")), Vec::<String>::new());
     assert_eq!(cells(&answer("SELECT count(*) FROM t WHERE v > 99")), ["0"]);
 }
+
+#[test]
+fn sessions_that_overlap_or_touch_are_one() {
+    let sql =
+        "SELECT k, session_window.end AS e, sum(v) AS s FROM t GROUP BY session_window(at, '2 seconds'), k ORDER BY k";
+    // 1 and 3 touch; 12 and 14 touch.
+    assert_eq!(cells(&answer(sql)), ["11970-01-01T00:00:05Z40", "21970-01-01T00:00:16Z40"]);
+    let sql = "SELECT session_window.start AS b, k FROM t GROUP BY session_window(at, '1 second'), k ORDER BY b";
+    assert_eq!(cells(&answer(sql)).len(), 4);
+}
+
+#[test]
+fn streams_are_joined_as_tables_are() {
+    let sql = "SELECT a.v AS x, b.v AS y FROM t a LEFT JOIN t b ON a.k = b.k AND b.at > a.at ORDER BY x, y";
+    assert_eq!(cells(&answer(sql)), ["1030", "20", "2020", "30"]);
+}

@@ -35,6 +35,13 @@ impl Lowering<'_> {
             partitions: self.input.settings.partitions,
         };
         if let Some(session) = session {
+            if spec.group_by.expr().len() == 1 {
+                return Err(PlanError::Unsupported {
+                    rule: "session-without-key",
+                    reason: "a session of a stream needs a grouping key that is no constant".into(),
+                    hint: "group by what the sessions belong to as well, for example a user".into(),
+                });
+            }
             // Of several keys with event time the session is the one that counts.
             let field = aggregate.group_expr[session].to_field(schema);
             let (_, field) = field.map_err(|error| PlanError::from_datafusion(&error))?;

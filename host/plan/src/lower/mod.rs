@@ -11,6 +11,7 @@ use crate::PlanError;
 use crate::dedup::DedupNode;
 use crate::input::QueryInput;
 use crate::plan::{SourceSlot, StreamingPlan};
+use crate::session_window::SessionFence;
 use crate::stream_table::StreamTable;
 use crate::uid::{OUTERMOST, Uids};
 use crate::watermark::WatermarkNode;
@@ -95,6 +96,9 @@ impl<'a> Lowering<'a> {
                 if let Some(node) = node.downcast_ref::<WatermarkNode>() {
                     return self.watermark(node, scope);
                 }
+                if let Some(fence) = node.downcast_ref::<SessionFence>() {
+                    return self.node(fence.input(), scope);
+                }
                 match node.downcast_ref::<DedupNode>() {
                     Some(node) => self.deduplicate(node, scope),
                     None => Err(not_lowered(extension.node.name())),
@@ -137,7 +141,7 @@ impl<'a> Lowering<'a> {
     }
 
     fn deduplicate(&mut self, node: &DedupNode, scope: &str) -> Result<Node, PlanError> {
-        let uid = self.uids.assign(&node.scope, "dedup")?;
+        let uid = self.uids.assign_numbered(&node.scope, "dedup")?;
         let child = self.node(node.input(), scope)?;
         let keys = node.keys.iter().map(|key| node.input().schema().index_of_column(key));
         let spec = ops::DedupSpec {

@@ -5,7 +5,10 @@
 //! A row without time or gap, or whose gap does not lie ahead, disappears.
 //! Source of the semantics: Spark's `SessionWindowing`. Beyond Spark the gap may be an INTERVAL as well as a string.
 
+mod fence;
 mod gap;
+
+pub(crate) use fence::{SessionFence, fence};
 
 use crate::event_time;
 use crate::time_window::{marked_time, time_argument, timestamp_type, window_fields};

@@ -152,7 +152,8 @@ impl Solver<'_> {
                 self.collect(left, sign, sum)?;
                 self.collect(right, sign, sum)
             }
-            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Minus, right }) => {
+            // The difference of two times is no sum of a time and a constant; Spark does not look into it either.
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Minus, right }) if !is_time(&self.type_of(right)?) => {
                 self.collect(left, sign, sum)?;
                 self.collect(right, -sign, sum)
             }
@@ -177,8 +178,7 @@ impl Solver<'_> {
                 let (side, schema, index) = places
                     .filter_map(|(side, schema)| Some((side, schema, schema.maybe_index_of_column(column)?)))
                     .next()?;
-                let is_time = matches!(schema.field(index).data_type(), DataType::Timestamp(_, _));
-                is_time.then(|| sum.columns.push((side, index, sign)))
+                is_time(schema.field(index).data_type()).then(|| sum.columns.push((side, index, sign)))
             }
             Expr::Literal(value, _) => {
                 sum.constant_us += i128::from(sign) * microseconds(value)?;
@@ -190,18 +190,17 @@ impl Solver<'_> {
 
     /// A cast between times and numbers of seconds; to whole numbers it cuts off.
     fn cast(&self, inner: &Expr, cast: &Expr, sign: i64, sum: &mut Sum) -> Option<()> {
-        let type_of = |expr: &Expr| {
-            [JoinSide::Left, JoinSide::Right]
-                .into_iter()
-                .find_map(|side| expr.get_type(schema_of(self.join, side)).ok())
-        };
-        let (from, to) = (type_of(inner)?, type_of(cast)?);
-        let is_time = |data_type: &DataType| matches!(data_type, DataType::Timestamp(_, _));
+        let (from, to) = (self.type_of(inner)?, self.type_of(cast)?);
         if !(to.is_numeric() || is_time(&to)) {
             return None;
         }
         sum.whole_seconds |= is_time(&from) && to.is_integer();
         self.collect(inner, sign, sum)
+    }
+
+    fn type_of(&self, expr: &Expr) -> Option<DataType> {
+        let sides = [JoinSide::Left, JoinSide::Right];
+        sides.into_iter().find_map(|side| expr.get_type(schema_of(self.join, side)).ok())
     }
 }
 
@@ -232,6 +231,10 @@ fn microseconds(value: &ScalarValue) -> Option<i128> {
         }
         _ => None,
     }
+}
+
+fn is_time(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Timestamp(_, _))
 }
 
 fn fraction(seconds: f64) -> Option<i128> {
