@@ -1,5 +1,6 @@
 //! `spill [KEYS [MIB [ROWS_PER_BATCH]]]`: counts KEYS different keys in update mode (10000000), with a limit of so many MiB
-//! for state in the host file (256), and tells what was in memory and what was spilled.
+//! for state in the host file (256), and tells what was in memory and what was spilled. The last batch counts the first keys
+//! once more.
 //!
 //! The last line is `spill: N keys, …, limit …`; the exit code is 0 only when the state stayed within the limit and all keys
 //! were counted.
