@@ -105,4 +105,6 @@ pub struct QuerySpec {
     pub uids: BTreeMap<String, String>,
     /// What its state may take.
     pub state: StateLimits,
+    /// Where late rows go, instead of nowhere: `operator STRING, row STRING` (the row as JSON). Beyond Spark.
+    pub late_rows: Option<SinkSpec>,
 }

@@ -92,6 +92,7 @@ fn spec_of(case: &Case, checkpoint: &Path, streams: &MemoryStreams) -> Result<(Q
         settings,
         uids: std::collections::BTreeMap::new(),
         state: StateLimits::default(),
+        late_rows: None,
     };
     Ok((spec, handles))
 }

@@ -166,5 +166,6 @@ pub(crate) fn spec(shape: &Shape) -> QuerySpec {
         settings: Settings::default(),
         uids: BTreeMap::new(),
         state: StateLimits::default(),
+        late_rows: None,
     }
 }

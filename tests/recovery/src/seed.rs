@@ -139,6 +139,7 @@ fn spec(count: Count, random: &mut StdRng) -> QuerySpec {
         settings,
         uids: BTreeMap::new(),
         state: StateLimits { memory: [None, Some(1), Some(20_000)][random.random_range(0..3)], spill: None },
+        late_rows: None,
     }
 }
 

@@ -43,6 +43,7 @@ fn spec(sql: &str) -> QuerySpec {
         checkpoint_options: Vec::new(),
         settings: Settings { partitions: 2, ..Settings::default() },
         state: millstream_runtime::StateLimits::default(),
+        late_rows: None,
         uids: BTreeMap::new(),
     }
 }

@@ -33,6 +33,7 @@ fn spec(sql: &str, stream: &str) -> QuerySpec {
         settings: Settings { partitions: 1, ..Settings::default() },
         uids: BTreeMap::new(),
         state: StateLimits::default(),
+        late_rows: None,
     }
 }
 

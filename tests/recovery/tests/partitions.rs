@@ -37,6 +37,7 @@ fn spec(sql: &str) -> QuerySpec {
         checkpoint_options: Vec::new(),
         settings: Settings { partitions: 2, batches_retained: 10, ..Settings::default() },
         state: millstream_runtime::StateLimits::default(),
+        late_rows: None,
         uids: BTreeMap::new(),
     }
 }

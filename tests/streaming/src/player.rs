@@ -394,5 +394,6 @@ fn spec(story: &Story, variant: Variant) -> Result<QuerySpec> {
         settings,
         uids: BTreeMap::new(),
         state: StateLimits { memory: variant.state_memory, spill: None },
+        late_rows: None,
     })
 }

@@ -83,5 +83,6 @@ pub(crate) fn spec(edition: &Edition) -> QuerySpec {
         settings,
         uids: BTreeMap::new(),
         state: StateLimits::default(),
+        late_rows: None,
     }
 }

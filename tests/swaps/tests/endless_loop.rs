@@ -81,6 +81,7 @@ fn an_endless_loop_ends_within_a_tenth_of_a_second_of_its_deadline() {
         settings: Settings::default(),
         uids: BTreeMap::new(),
         state: StateLimits::default(),
+        late_rows: None,
     };
     let mut run = QueryRun::open(&world.session, spec, StopSignal::new()).unwrap();
     batch_of_one(&mut run, &stream, 1);

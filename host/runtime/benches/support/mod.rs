@@ -95,6 +95,7 @@ impl Bench {
             settings,
             uids: BTreeMap::new(),
             state: StateLimits::default(),
+            late_rows: None,
         };
         let run = QueryRun::open(&session, spec, StopSignal::new())
             .unwrap_or_else(|error| panic!("the benchmark's query: {}", millstream_common::describe_chain(&error)));

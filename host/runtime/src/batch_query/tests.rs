@@ -25,6 +25,7 @@ fn spec(folder: &Path, sql: &str, sink: SinkSpec) -> QuerySpec {
         settings: Settings::default(),
         uids: BTreeMap::new(),
         state: StateLimits::default(),
+        late_rows: None,
     }
 }
 

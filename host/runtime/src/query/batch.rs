@@ -10,6 +10,7 @@
 //!
 //! A crash between any two of them leaves a checkpoint from which the same batch is run again, or the next one.
 
+use super::late_rows;
 use super::progress::{PluginProgress, Progress, SinkProgress, SourceProgress, StateOperatorProgress, iso_ms, rate};
 use super::recovery::RetainedFiles;
 use super::run::QueryRun;
@@ -18,7 +19,7 @@ use arrow::array::RecordBatch;
 use bytes::Bytes;
 use millstream_checkpoint::{Checkpoint, CommitEntry, OffsetEntry};
 use millstream_common::{BatchId, Digest, OperatorUid, Watermark, Watermarks};
-use millstream_operators::{BatchContext, EventTimeSeen};
+use millstream_operators::{BatchContext, EventTimeSeen, LateRows};
 use millstream_sink::{SinkBatch, SinkReport};
 use millstream_source::Offset;
 use millstream_state::{StateManifest, StateStore};
@@ -73,15 +74,19 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
     keep_dead_letters(run, entry)?;
     let report =
         run.sink.add_batch(&SinkBatch { id: entry.batch, schema: &run.schema, rows: &rows, mode: run.mode })?;
+    let late = run.pipeline.take_late_rows();
+    if let Some(sink) = &mut run.late_sink {
+        late_rows::write(sink.as_mut(), entry.batch, &late)?;
+    }
     timer.step(run, "addBatch");
 
     let seen = run.pipeline.take_event_times();
-    let next_watermark = advance_watermark(run, &seen);
+    let next_watermark = advance_watermark(run, &seen, entry.batch_time_ms);
     run.lease.renew(run.clock.now_ms())?;
     run.checkpoint.commit_log().add(&commit_entry(entry.batch, next_watermark, &manifests)?)?;
     done(run, entry, manifests)?;
     timer.step(run, "commitOffsets");
-    Ok(progress(run, definition, timer, &rows_per_source, &seen, &report))
+    Ok(progress(run, definition, timer, &rows_per_source, (&seen, &late), &report))
 }
 
 /// Everything before the batch is committed: the sources may forget it.
@@ -162,16 +167,16 @@ fn keep_dead_letters(run: &mut QueryRun, entry: &OffsetEntry) -> Result<(), Runt
     kept.map_err(|source| RuntimeError::Keep { what: "dead letters".into(), source })
 }
 
-fn advance_watermark(run: &mut QueryRun, seen: &[EventTimeSeen]) -> Option<i64> {
+fn advance_watermark(run: &mut QueryRun, seen: &[EventTimeSeen], batch_time_ms: i64) -> Option<i64> {
     if !run.has_watermark {
         return None;
     }
     for node in seen {
-        if let Some((_, max, _)) = node.range_us {
-            run.tracker.observe(&node.node, max, node.delay_us);
+        if let Some(max) = node.advance_us {
+            run.tracker.observe(&node.node, max, node.delay_us, batch_time_ms);
         }
     }
-    Some(run.tracker.advance().0)
+    Some(run.tracker.advance(batch_time_ms).0)
 }
 
 fn commit_entry(
@@ -292,7 +297,7 @@ fn progress(
     definition: &Definition,
     mut timer: Timer,
     rows: &BTreeMap<String, u64>,
-    seen: &[EventTimeSeen],
+    (seen, late): (&[EventTimeSeen], &[LateRows]),
     report: &SinkReport,
 ) -> Progress {
     let entry = &definition.entry;
@@ -305,7 +310,12 @@ fn progress(
     let visited: Result<(), Infallible> = run.pipeline.for_each_stateful(|operator| {
         let partitions = operator.partitions();
         let (uid, metrics) = (operator.uid().as_str(), operator.metrics());
-        state_operators.push(StateOperatorProgress::new(uid, partitions, &metrics, is_limited));
+        let mut shown = StateOperatorProgress::new(uid, partitions, &metrics, is_limited);
+        let counts = late.iter().filter(|late| late.operator == *operator.uid()).map(|late| late.count);
+        if let Some(count) = counts.reduce(|one, other| one + other) {
+            shown.custom_metrics.insert("numLateRows".to_owned(), count);
+        }
+        state_operators.push(shown);
         Ok(())
     });
     match visited {
@@ -373,6 +383,10 @@ fn event_time(entry: &OffsetEntry, seen: &[EventTimeSeen]) -> BTreeMap<String, S
         map.insert("min".to_owned(), to_ms(min));
         map.insert("max".to_owned(), to_ms(max));
         map.insert("avg".to_owned(), to_ms(average));
+    }
+    let ahead: u64 = seen.iter().map(|node| node.rows_ahead).sum();
+    if ahead > 0 {
+        map.insert("rowsAhead".to_owned(), ahead.to_string());
     }
     map
 }

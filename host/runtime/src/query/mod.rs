@@ -13,6 +13,7 @@
 mod batch;
 mod changes;
 mod handle;
+mod late_rows;
 mod open;
 pub mod progress;
 mod recovery;

@@ -8,7 +8,8 @@ use arrow::datatypes::SchemaRef;
 use bytes::Bytes;
 use millstream_checkpoint::{Checkpoint, PluginPin, ResumePoint};
 use millstream_common::{BatchTime, Digest, Options, OutputMode, ReadLimit, SqlSettings, StopSignal};
-use millstream_plan::{PlanSettings, QueryInput, StaticTable, StreamInput, StreamingPlan};
+use millstream_operators::LateRowsPolicy;
+use millstream_plan::{BeyondSpark, PlanSettings, QueryInput, StaticTable, StreamInput, StreamingPlan};
 use millstream_sink::{Guarantee, Sink, SinkContext, SinkError};
 use millstream_source::{Offset, Source, SourceContext, SourceSpec};
 use millstream_wasm::{PluginHost, PluginSlot};
@@ -169,6 +170,14 @@ pub(crate) fn query_input(
             sql: SqlSettings { ansi: spec.settings.ansi, batch_time: batch_time.clone() },
             partitions: spec.settings.partitions,
             uids: spec.uids.clone(),
+            beyond: BeyondSpark {
+                max_ahead_us: spec.settings.max_ahead_ms.map(|ms| ms.saturating_mul(1000)),
+                late_rows: match (&spec.late_rows, spec.settings.exact_late_rows) {
+                    (Some(_), _) => Some(LateRowsPolicy::Keep),
+                    (None, true) => Some(LateRowsPolicy::Count),
+                    (None, false) => None,
+                },
+            },
         },
     })
 }

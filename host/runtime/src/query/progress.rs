@@ -32,7 +32,8 @@ pub struct Progress {
     pub processed_rows_per_second: Option<f64>,
     /// Milliseconds per step: latestOffset, walCommit, getBatch, addBatch, commitOffsets, triggerExecution.
     pub duration_ms: BTreeMap<String, u64>,
-    /// max, min, avg of event time and the watermark used; empty without a watermark.
+    /// max, min, avg of event time and the watermark used; empty without a watermark. Beyond Spark `rowsAhead`: rows too
+    /// far in the future to move it.
     pub event_time: BTreeMap<String, String>,
     /// The stateful operators, the one nearest the sink first.
     pub state_operators: Vec<StateOperatorProgress>,
@@ -72,7 +73,7 @@ pub struct StateOperatorProgress {
     pub num_shuffle_partitions: u32,
     /// Stores: one per partition.
     pub num_state_store_instances: u32,
-    /// Counters of one kind of operator: `numDroppedDuplicateRows`; and when the memory of state is limited,
+    /// Counters of one kind of operator: `numDroppedDuplicateRows`, and beyond Spark `numLateRows`; and when the memory of state is limited,
     /// `stateSpilledKeys`, the keys whose rows are not in memory, and `stateSpilledBytes`, what they take on disk.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub custom_metrics: BTreeMap<String, u64>,

@@ -1,6 +1,7 @@
 //! One life of a query, driven batch by batch.
 
 use super::batch::{Definition, execute};
+use super::late_rows;
 use super::open::{self, RunningPlugin, RunningSource};
 use super::progress::Progress;
 use super::recovery::{self, Recovered, RetainedFiles};
@@ -49,6 +50,7 @@ pub struct QueryRun {
     pub(super) plugins: Vec<RunningPlugin>,
     pub(super) host: Arc<PluginHost>,
     pub(super) sink: Box<dyn Sink>,
+    pub(super) late_sink: Option<Box<dyn Sink>>,
     pub(super) batch_time: BatchTime,
     pub(super) has_watermark: bool,
     pub(super) tracker: WatermarkTracker,
@@ -120,10 +122,13 @@ impl QueryRun {
         let mut connectors = recovery::connectors(session, &spec)?;
         connectors.retain(|name, _| sources.iter().any(|source| source.name == *name));
         let context = SinkContext { query: id, query_name: spec.name.clone(), clock: Arc::clone(&clock) };
+        let late_sink = late_rows::open(session, &spec, context.clone())?;
         let sink = open::sink(session, &spec, context)?;
 
         let (late, eviction) = recovered.watermarks();
-        let tracker = WatermarkTracker::resume(spec.settings.watermark_policy, plan.watermark_nodes.clone(), eviction);
+        let nodes = plan.watermark_nodes.clone();
+        let tracker = WatermarkTracker::resume(spec.settings.watermark_policy, nodes, eviction, clock.now_ms())
+            .with_idle_timeout(spec.settings.idle_timeout_ms);
         let retained = recovery::retained(&checkpoint)?;
         let mut run = Self {
             name: spec.name,
@@ -144,6 +149,7 @@ impl QueryRun {
             plugins,
             host,
             sink,
+            late_sink,
             batch_time,
             has_watermark: !plan.watermark_nodes.is_empty(),
             tracker,
@@ -231,7 +237,7 @@ impl QueryRun {
             let value = |offset: &Option<Offset>| offset.as_ref().map(|offset| offset.0.clone());
             ranges.insert(running.name.clone(), OffsetRange { start: value(&running.at), end: value(&end) });
         }
-        if !has_new && !self.wants_no_data_batch() {
+        if !has_new && !self.wants_no_data_batch() && !self.finish() {
             return Ok(None);
         }
         let now = self.clock.now_ms();
@@ -257,6 +263,17 @@ impl QueryRun {
             return false;
         }
         self.pipeline.wants_no_data_batch(old, new)
+    }
+
+    /// When everything has been read and the user wants that: nothing is waited for any more. Whether a batch without rows
+    /// is needed to close what is open.
+    fn finish(&mut self) -> bool {
+        let is_wanted = self.settings.finish_on_end && self.trigger == Trigger::AvailableNow;
+        if !is_wanted || !self.has_watermark || self.next == BatchId::FIRST || self.tracker.global() >= Watermark::END {
+            return false;
+        }
+        self.tracker.finish();
+        self.pipeline.wants_no_data_batch(self.late, self.tracker.global())
     }
 
     /// The plan, the operators with their uids and state, the plugins with their digests.
@@ -291,6 +308,9 @@ impl QueryRun {
             running.source.stop();
         }
         self.sink.stop();
+        if let Some(sink) = &mut self.late_sink {
+            sink.stop();
+        }
         if let Err(error) = self.lease.release() {
             tracing::warn!("cannot give the lease back: {error}");
         }

@@ -56,6 +56,24 @@ pub(super) fn table(
     Ok(TableSpec::Files(input.spec(&table.schema, &table.options, values)?))
 }
 
+/// The sink of late rows, if there is one.
+pub(super) fn late_rows(
+    text: &SourceText,
+    raw: &Option<Spanned<RawSink>>,
+    values: &mut Vec<Value>,
+) -> Result<Option<SinkSpec>, QueryFileError> {
+    let Some(raw) = raw else { return Ok(None) };
+    let sink = raw.get_ref();
+    let format = sink.format.as_ref().ok_or_else(|| QueryFileError::Missing {
+        place: text.place_of(raw),
+        key: "late_rows.format".into(),
+        hint: "write `format = \"json\"` and `options = { path = \"late\" }`".into(),
+    })?;
+    values.push(Value::new("late_rows.format", format.get_ref(), Origin::QueryFile(text.place_of(format))));
+    let options = options(text, "late_rows.options", format.get_ref(), &sink.options, values);
+    Ok(Some(SinkSpec { format: format.get_ref().clone(), options }))
+}
+
 /// The sink, without the option that names the checkpoint.
 pub(super) fn sink(
     text: &SourceText,

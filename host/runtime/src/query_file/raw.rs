@@ -22,6 +22,7 @@ pub(super) struct RawQuery {
     #[serde(default)]
     pub(super) plugin: BTreeMap<String, Spanned<RawPlugin>>,
     pub(super) sink: Option<Spanned<RawSink>>,
+    pub(super) late_rows: Option<Spanned<RawSink>>,
     #[serde(default)]
     pub(super) settings: DottedScalars,
     #[serde(default)]
@@ -84,7 +85,7 @@ pub(super) struct RawPlugin {
     pub(super) result: Option<Spanned<Scalar>>,
 }
 
-/// `[sink]`.
+/// `[sink]` and `[late_rows]`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawSink {

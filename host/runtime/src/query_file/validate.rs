@@ -31,6 +31,7 @@ pub(super) fn query(
 
     let mut of_connectors = Vec::new();
     let (sink, in_options) = connectors::sink(text, &raw.sink, &mut of_connectors)?;
+    let late_rows = connectors::late_rows(text, &raw.late_rows, &mut of_connectors)?;
     let checkpoint = checkpoint(text, &raw, in_options, environment, &overrides)?;
     values.push(match &checkpoint {
         Some((place, origin)) => Value::new("checkpoint", place, origin.clone()),
@@ -70,6 +71,7 @@ pub(super) fn query(
         settings,
         uids,
         state,
+        late_rows,
     };
     let file = text.path.file_name().map_or_else(|| text.folder.clone(), |name| text.folder.join(name));
     Ok(LoadedQuery { spec, values, file, run_dir: host.run_dir.as_ref().map(|(folder, _)| folder.clone()) })

@@ -96,6 +96,7 @@ impl DataStreamWriter {
             settings: session.settings(),
             uids: BTreeMap::new(),
             state: session.state_limits(),
+            late_rows: None,
         })
     }
 
