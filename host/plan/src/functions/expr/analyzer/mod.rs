@@ -31,6 +31,7 @@ use millstream_common::SqlSettings;
 
 pub(super) use expression::{Functions, Rewriter};
 pub(super) use shield::ShieldedFilters;
+pub(crate) use shield::behind_shield;
 
 /// The rule.
 #[derive(Debug)]
