@@ -29,13 +29,16 @@ use std::sync::Arc;
 /// - `push_down_limit` splits one LIMIT into several, each of which would count on its own over the query's life.
 /// - `single_distinct_aggregation_to_group_by` makes two stateful aggregations of one.
 /// - `eliminate_limit`, like the first, for `LIMIT 0`.
+/// - `eliminate_join` turns an inner join below DISTINCT into a semi join of either side, and takes an outer join out of
+///   the plan: other state, and other batches in which rows come out.
 /// - `extract_leaf_expressions` and `push_down_leaf_projections` copy a call under each field that is taken of its
 ///   result: a guarded call of a plugin would be made twice per row, and its faults counted twice.
-const RULES_OFF: [&str; 6] = [
+const RULES_OFF: [&str; 7] = [
     "propagate_empty_relation",
     "push_down_limit",
     "single_distinct_aggregation_to_group_by",
     "eliminate_limit",
+    "eliminate_join",
     "extract_leaf_expressions",
     "push_down_leaf_projections",
 ];

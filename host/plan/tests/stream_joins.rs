@@ -144,6 +144,17 @@ fn a_filter_that_needs_a_match_makes_an_outer_join_an_inner_one() {
 }
 
 #[test]
+fn an_inner_join_below_distinct_stays_an_inner_join() {
+    for (columns, wanted) in [("l.k, lts", "lts@"), ("r.k, rts", "rts@")] {
+        let plan = planned(&format!(
+            "SELECT DISTINCT {columns} FROM l JOIN r ON l.k = r.k AND rts BETWEEN lts AND lts + INTERVAL 10 MINUTES"
+        ));
+        let text = plan.pipeline.describe();
+        assert!(text.contains("Join query-input-join [inner]") && text.contains(wanted), "{text}");
+    }
+}
+
+#[test]
 fn the_event_times_of_both_sides_can_be_aggregated_above_a_join() {
     for window in ["window(lts, '10 minutes')", "window(rts, '10 minutes')"] {
         let plan = planned(&format!(
