@@ -82,11 +82,11 @@ pub(crate) fn analyzed(input: &QueryInput, purpose: &Purpose) -> Result<(Session
     Ok((context, logical))
 }
 
-/// Optimises the plan, and once more where the first run shows that rows with NULLs can be taken out before a join.
+/// Optimises the plan, and once more where the first run shows that rows can be taken out before a join.
 fn optimize(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan, PlanError> {
     let fail = |error| PlanError::from_datafusion(&error);
     let optimized = state.optimize(&plan).map_err(fail)?;
-    let filtered = stream_join::filter_nulls(optimized).map_err(fail)?;
+    let filtered = stream_join::filter_inputs(optimized).map_err(fail)?;
     if filtered.transformed { state.optimize(&filtered.data).map_err(fail) } else { Ok(filtered.data) }
 }
 

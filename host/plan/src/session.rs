@@ -37,8 +37,15 @@ const RULES_OFF: [&str; 2] = ["extract_leaf_expressions", "push_down_leaf_projec
 /// - `push_down_limit` splits one LIMIT into several, each of which would count on its own over the query's life.
 /// - `single_distinct_aggregation_to_group_by` makes two stateful aggregations of one.
 /// - `eliminate_limit`, like the first, for `LIMIT 0`.
-const STREAM_RULES_OFF: [&str; 4] =
-    ["propagate_empty_relation", "push_down_limit", "single_distinct_aggregation_to_group_by", "eliminate_limit"];
+/// - `eliminate_join` turns an inner join below DISTINCT into a semi join of either side, and takes an outer join out of
+///   the plan: other state, and other batches in which rows come out.
+const STREAM_RULES_OFF: [&str; 5] = [
+    "propagate_empty_relation",
+    "push_down_limit",
+    "single_distinct_aggregation_to_group_by",
+    "eliminate_limit",
+    "eliminate_join",
+];
 
 /// The names of the plugins' table functions, in lower case.
 pub(crate) fn table_function_names(input: &QueryInput) -> BTreeSet<String> {

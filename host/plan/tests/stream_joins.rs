@@ -71,6 +71,10 @@ fn inequalities_of_event_times_bound_both_sides_in_any_arrangement() {
         ("rts < lts", "left +0 ms reaches lts; right rows stay"),
         ("CAST(rts AS TIMESTAMP) <= lts + INTERVAL 1 MINUTE", "left -60000 ms passes lts; right rows stay"),
         ("NOT (rts > lts + INTERVAL 1 MINUTE)", "left -60000 ms passes lts; right rows stay"),
+        (
+            "CAST(rts AS BIGINT) <= CAST(lts AS BIGINT) + 600 AND CAST(rts AS DOUBLE) >= CAST(lts AS DOUBLE)",
+            "left in seconds -600000 ms passes lts; right +0 ms passes rts",
+        ),
         ("unix_timestamp(rts) < unix_timestamp(lts)", "left rows stay; right rows stay"),
         ("rts < lts + INTERVAL 1 MONTH", "left rows stay; right rows stay"),
         ("other_rts < lts", "left rows stay; right rows stay"),
@@ -145,6 +149,17 @@ fn a_filter_that_needs_a_match_makes_an_outer_join_an_inner_one() {
 }
 
 #[test]
+fn an_inner_join_below_distinct_stays_an_inner_join() {
+    for (columns, wanted) in [("l.k, lts", "lts@"), ("r.k, rts", "rts@")] {
+        let plan = planned(&format!(
+            "SELECT DISTINCT {columns} FROM l JOIN r ON l.k = r.k AND rts BETWEEN lts AND lts + INTERVAL 10 MINUTES"
+        ));
+        let text = plan.pipeline.describe();
+        assert!(text.contains("Join query-input-join [inner]") && text.contains(wanted), "{text}");
+    }
+}
+
+#[test]
 fn the_event_times_of_both_sides_can_be_aggregated_above_a_join() {
     for window in ["window(lts, '10 minutes')", "window(rts, '10 minutes')"] {
         let plan = planned(&format!(
@@ -183,4 +198,18 @@ fn a_stream_can_be_joined_with_itself() {
     assert_eq!(plan.slots.len(), 2);
     assert!(plan.slots.iter().all(|slot| slot.stream == "l"));
     assert_eq!(plan.watermark_nodes, ["l", "l#2"]);
+}
+
+#[test]
+fn what_one_side_has_passed_on_its_key_is_asked_of_the_other() {
+    let side = "(SELECT * FROM l WHERE k = 'x' AND a > 2) l";
+    let inner = logical(&format!("SELECT l.k, a, b FROM {side} JOIN r ON l.k = r.k AND rts > lts"));
+    assert!(inner.contains("r.k = Utf8(\"x\") | TableScan: r"), "{inner}");
+    let within = "ON l.k = r.k AND rts BETWEEN lts AND lts + INTERVAL 10 MINUTES";
+    let left = logical(&format!("SELECT l.k, a, b FROM {side} LEFT JOIN r {within}"));
+    assert!(left.contains("r.k = Utf8(\"x\")"), "{left}");
+    let right = logical(&format!("SELECT r.k, a, b FROM {side} RIGHT JOIN r {within}"));
+    assert!(!right.contains("r.k = Utf8(\"x\")"), "{right}");
+    let full = logical(&format!("SELECT r.k, a, b FROM {side} FULL JOIN r {within}"));
+    assert!(!full.contains("r.k = Utf8(\"x\")"), "{full}");
 }

@@ -139,19 +139,26 @@ impl Join {
             Which::Left => &self.left,
             Which::Right => &self.right,
         };
-        // The first side's state is still to be met by this batch's rows of the second; that of the second has seen all
-        // that it will see.
-        let is_second = (which == Which::Left) == (self.kind == JoinKind::LeftSemi);
-        let through = watermarks.filter(|_| is_second).and_then(|watermarks| side.expiry.through(watermarks.eviction));
-        let is_semi_left = self.kind == JoinKind::LeftSemi && which == Which::Left;
+        let is_semi = self.kind == JoinKind::LeftSemi;
+        // Left rows are still to be met by right rows of this batch, so they are stored even if they leave at its end. The
+        // right state has seen all that it will see, except in a semi join.
+        let through = match which {
+            Which::Left => None,
+            Which::Right => watermarks.and_then(|watermarks| side.expiry.through(watermarks.eviction)),
+        };
         let times = if matches!(side.expiry, Expiry::ByKey(_)) { &incoming.keys.times } else { &incoming.times };
+        let leaves_now = |row: usize| through.zip(times.get(row)).is_some_and(|(through, time)| *time <= through);
         let wanted = |row: usize| {
             let matched = incoming.matched[row];
-            if is_semi_left && matched {
-                return false;
+            match (which, is_semi) {
+                (Which::Left, true) => !matched,
+                (Which::Left, false) | (Which::Right, true) => true,
+                (Which::Right, false) => !leaves_now(row) || (side.is_preserved && !matched),
             }
-            let leaves_now = through.zip(times.get(row)).is_some_and(|(through, time)| *time <= through);
-            !leaves_now || (side.is_preserved && !matched)
+        };
+        let passing = match is_semi {
+            true => groups.rows.iter().filter(|row| leaves_now(**row as usize)).count() as u64,
+            false => 0,
         };
         let partition = &mut self.state.all()[partition];
         let kept = match side.families(partition) {
@@ -162,7 +169,8 @@ impl Join {
             KeepError::Rows(error) => self.failed(error),
             KeepError::State(fault) => fault.of(&self.description),
         })?;
-        self.metrics.rows_updated += kept;
+        self.metrics.rows_updated += kept.saturating_sub(passing);
+        self.passing += passing;
         self.change += kept as i64;
         Ok(())
     }
@@ -190,7 +198,7 @@ impl Join {
                 removed += evicted.map_err(|fault| fault.of(&self.description))?;
             }
         }
-        self.metrics.rows_removed += removed;
+        self.metrics.rows_removed += removed.saturating_sub(std::mem::take(&mut self.passing));
         self.change -= removed as i64;
         Ok(())
     }

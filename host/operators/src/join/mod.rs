@@ -25,9 +25,9 @@
 //! passes a row's time by that distance. Without either, rows stay for ever. A late row is dropped before anything else:
 //! it matches nothing, and no row with nulls comes of it.
 //!
-//! A row of the second side that leaves in the batch in which it came is not stored at all, unless it has to come out
-//! unmatched. In a semi join the right rows come first, and left rows wait for the barrier: a left row is given out at its
-//! first match, and either leaves the state with it or never enters.
+//! A right row that leaves in the batch in which it came is not stored at all, unless it has to come out unmatched. In a
+//! semi join the right rows come first, and left rows wait for the barrier: a left row is given out at its first match,
+//! and either leaves the state with it or never enters.
 //!
 //! Keys with nulls never match, except where the planner says so: Spark lets them match in full outer joins.
 //! Source of the semantics: Spark's `StreamingSymmetricHashJoinExec`.
@@ -72,6 +72,8 @@ pub struct Join {
     change: i64,
     /// Left rows of a semi join, until all right rows have come.
     waiting: Vec<RecordBatch>,
+    /// Right rows of a semi join that are in the state for this batch only: they count as neither stored nor removed.
+    passing: u64,
     metrics: OperatorMetrics,
     /// Whether the counters are those of a batch that is being looked at.
     is_counting: bool,
@@ -122,6 +124,7 @@ impl Join {
             rows: 0,
             change: 0,
             waiting: Vec::new(),
+            passing: 0,
             metrics,
             is_counting: false,
         })
@@ -209,6 +212,7 @@ impl Operator for Join {
 
     fn abort(&mut self) {
         self.waiting.clear();
+        self.passing = 0;
         self.is_counting = false;
     }
 
@@ -247,6 +251,7 @@ impl Stateful for Join {
     }
 
     fn open(&mut self, opener: &dyn StateOpener, manifests: &[StateManifest]) -> Result<(), StateError> {
+        self.passing = 0;
         self.change = 0;
         self.state.open(opener, manifests)?;
         self.rows = self.count_stored()?;
@@ -266,6 +271,7 @@ impl Stateful for Join {
 
     fn abort(&mut self) {
         self.state.abort();
+        self.passing = 0;
         self.change = 0;
     }
 

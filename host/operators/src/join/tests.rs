@@ -238,6 +238,16 @@ fn a_semi_join_gives_a_left_row_once_and_lets_it_go() {
 }
 
 #[test]
+fn a_right_row_of_a_semi_join_that_leaves_at_once_still_meets_the_left_rows_of_its_batch() {
+    let mut story = Shape::new(JoinKind::LeftSemi, Kept::ByTime).story(false);
+    batch(&mut story, &[row(30, "a", 1)], &[row(31, "z", 1)]);
+    let second = batch(&mut story, &[row(2, "b", 1), row(2, "c", 1)], &[row(3, "b", 1)]);
+    assert_eq!(second.eviction_s, 25);
+    assert_eq!(second.rows, ["2s b 1"]);
+    assert_eq!(second.counts(), [2, 1, 1, 0], "the unmatched left row came and went, the right one counts as neither");
+}
+
+#[test]
 fn late_rows_match_nothing_and_come_out_nowhere() {
     let mut story = Shape::new(JoinKind::LeftOuter, Kept::ByTime).story(false);
     batch(&mut story, &[row(20, "a", 1)], &[row(20, "a", 10)]);

@@ -1,5 +1,6 @@
 //! The condition of a join, taken apart.
 
+use crate::functions::expr::behind_shield;
 use datafusion::common::{DFSchema, JoinSide, NullEquality};
 use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{BinaryExpr, Expr, Join, Operator};
@@ -69,9 +70,11 @@ fn sides_of(expr: &Expr, left: &DFSchema, right: &DFSchema) -> Sides {
     }
 }
 
-/// The two sides of an equality between the inputs.
+/// The two sides of an equality between the inputs. A shield is no obstacle: keys are computed for every row.
 fn key_of(conjunct: &Expr, left: &DFSchema, right: &DFSchema) -> Option<(Expr, Expr)> {
-    let Expr::BinaryExpr(BinaryExpr { left: a, op: Operator::Eq, right: b }) = conjunct else { return None };
+    let Expr::BinaryExpr(BinaryExpr { left: a, op: Operator::Eq, right: b }) = behind_shield(conjunct) else {
+        return None;
+    };
     match (sides_of(a, left, right), sides_of(b, left, right)) {
         (Sides::Left, Sides::Right) => Some((a.as_ref().clone(), b.as_ref().clone())),
         (Sides::Right, Sides::Left) => Some((b.as_ref().clone(), a.as_ref().clone())),

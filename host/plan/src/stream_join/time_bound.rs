@@ -8,6 +8,7 @@
 
 use super::condition::{JoinCondition, schema_of};
 use crate::event_time;
+use crate::functions::expr::behind_shield;
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, JoinSide, ScalarValue};
 use datafusion::logical_expr::expr::{Alias, Between, Cast, ScalarFunction, TryCast};
@@ -88,7 +89,7 @@ struct Inequality<'a> {
 }
 
 fn inequalities(conjunct: &Expr) -> Vec<Inequality<'_>> {
-    match conjunct {
+    match behind_shield(conjunct) {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let (less, more, or_equal) = match op {
                 Operator::Lt => (left, right, false),
@@ -162,6 +163,7 @@ impl Solver<'_> {
             }
             Expr::ScalarFunction(ScalarFunction { func, args }) => match (func.name(), args.as_slice()) {
                 (crate::functions::expr::CAST, [inner, ..]) => self.cast(inner, expr, sign, sum),
+                ("spark_normalized", [inner]) => self.collect(inner, sign, sum),
                 ("spark_add", [left, right]) => {
                     self.collect(left, sign, sum)?;
                     self.collect(right, sign, sum)

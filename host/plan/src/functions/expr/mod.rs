@@ -38,6 +38,7 @@ use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::optimizer::{AnalyzerRule, OptimizerRule};
 use millstream_common::SqlSettings;
 
+pub(crate) use analyzer::behind_shield;
 #[cfg(test)]
 use cast::text_out::spark_text;
 pub(crate) use cast::udf::CAST;

@@ -33,6 +33,7 @@ use super::named::rewrite_named;
 
 pub(super) use expression::{Functions, Rewriter};
 pub(super) use shield::ShieldedFilters;
+pub(crate) use shield::behind_shield;
 
 /// The rule.
 #[derive(Debug)]

@@ -94,6 +94,19 @@ pub(super) fn is_shielded(expr: &Expr) -> bool {
     }
 }
 
+/// What a shielded condition is about: where it is true, this is true as well. Other conditions as they are.
+pub(crate) fn behind_shield(expr: &Expr) -> &Expr {
+    let Expr::BinaryExpr(BinaryExpr { left, .. }) = expr else { return expr };
+    let Expr::Case(case) = left.as_ref() else { return expr };
+    match case.when_then_expr.as_slice() {
+        [(_, then)] if is_shielded(expr) => match then.as_ref() {
+            Expr::Cast(Cast { expr: truth, .. }) => truth,
+            _ => expr,
+        },
+        _ => expr,
+    }
+}
+
 /// The optimiser rule that lets the conditions of a filter that cannot fail go first. To be the last rule.
 #[derive(Debug, Default)]
 pub(crate) struct ShieldedFilters;
