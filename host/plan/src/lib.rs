@@ -13,6 +13,8 @@ pub mod ddl;
 mod dedup;
 mod error;
 mod event_time;
+pub mod frame;
+mod front;
 pub mod functions;
 mod input;
 mod lower;
@@ -28,6 +30,6 @@ mod unsupported;
 mod watermark;
 
 pub use error::PlanError;
-pub use input::{DropDuplicates, EventTime, PlanSettings, QueryInput, StaticTable, StreamInput};
+pub use frame::{Frame, FramePlanner};
+pub use input::{DropDuplicates, EventTime, PlanSettings, Query, QueryInput, StaticTable, StreamInput};
 pub use plan::{SourceSlot, StreamingPlan, plan};
-pub use sql::views::with_views;

@@ -1,17 +1,12 @@
 //! From a query to its streaming plan: parse → rewrite → plan → check → optimise → lower.
 
-use crate::input::QueryInput;
+use crate::front::Front;
+use crate::input::{Query, QueryInput};
 use crate::lower::Lowering;
-use crate::sql::{names::Names, parse::parse_query, rewrite};
-use crate::{PlanError, functions, session, static_subquery, unsupported};
+use crate::sql::{names::Names, parse::parse_query};
+use crate::{PlanError, static_subquery, unsupported};
 use arrow::datatypes::SchemaRef;
-use datafusion::logical_expr::LogicalPlan;
-use datafusion::prelude::SessionContext;
-use datafusion::sql::parser::Statement as DataFusionStatement;
-use datafusion::sql::sqlparser::ast::{Statement, visit_expressions_mut};
 use millstream_operators::Pipeline;
-use std::convert::Infallible;
-use std::ops::ControlFlow;
 
 /// Where the rows of a stream enter the pipeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,23 +36,19 @@ pub struct StreamingPlan {
 /// # Errors
 /// [`PlanError`] when the SQL is wrong, or when Spark's rules (or ours) do not let it stream in that output mode.
 pub fn plan(input: &QueryInput) -> Result<StreamingPlan, PlanError> {
-    let mut query = parse_query(&input.sql)?;
-    names_of(input).apply(&mut query);
-    let mut statement = Statement::Query(query);
-    spell(&mut statement);
-    let Statement::Query(mut query) = statement else {
-        return Err(PlanError::Sql { message: "it must be a SELECT".into() });
+    let mut front = Front::new(input)?;
+    let written = match &input.query {
+        Query::Sql(sql) => front.statement(parse_query(sql)?, names_of(input), Vec::new())?,
+        Query::Frame(frame) => frame.plan(&mut front, &input.tables)?,
     };
-    let generators = rewrite::rewrite(&mut query, &session::table_function_names(input))?;
-    let context = session::build(input, generators)?;
-    let statement = DataFusionStatement::Statement(Box::new(Statement::Query(query)));
-    let logical = logical_plan(&context, statement)?;
+    let logical = front.analyze(written)?;
+    let session = front.context().state();
     unsupported::check_analyzed(&logical, input)?;
-    let logical = static_subquery::answer(logical, &context.state())?;
-    let optimized = context.state().optimize(&logical).map_err(|error| PlanError::from_datafusion(&error))?;
+    let logical = static_subquery::answer(logical, &session)?;
+    let optimized = session.optimize(&logical).map_err(|error| PlanError::from_datafusion(&error))?;
     unsupported::check_optimized(&optimized)?;
     let text = optimized.display_indent().to_string();
-    Lowering::new(&context.state(), input).lower(&optimized, text)
+    Lowering::new(&session, input).lower(&optimized, text)
 }
 
 /// The names that the query may use, spelled as they were declared.
@@ -69,28 +60,4 @@ fn names_of(input: &QueryInput) -> Names {
         names.add_fields(schema.fields());
     }
     names
-}
-
-/// Spells Spark's syntax in words that DataFusion's planner has.
-fn spell(statement: &mut Statement) {
-    functions::expr::spell_literals(statement);
-    let flow = visit_expressions_mut(statement, |expr| {
-        functions::text::unescape_literal(expr);
-        functions::text::rewrite_ast_expr(expr);
-        ControlFlow::<Infallible>::Continue(())
-    });
-    let ControlFlow::Continue(()) = flow;
-    functions::nested::rewrite_nested_syntax(statement);
-}
-
-fn logical_plan(context: &SessionContext, statement: DataFusionStatement) -> Result<LogicalPlan, PlanError> {
-    // Planning is asynchronous only for catalogs that look tables up elsewhere; ours are in memory.
-    let planned = futures::executor::block_on(context.state().statement_to_plan(statement));
-    let plan =
-        planned.and_then(functions::expr::narrow_literals).map_err(|error| PlanError::from_datafusion(&error))?;
-    let state = context.state();
-    state
-        .analyzer()
-        .execute_and_check(plan, state.config_options(), |_, _| {})
-        .map_err(|error| PlanError::from_datafusion(&error))
 }

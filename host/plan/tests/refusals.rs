@@ -47,7 +47,7 @@ fn renamed(sql: &str, mode: OutputMode, uids: BTreeMap<String, String>) -> Resul
         streams: vec![stream("events", Some(60_000_000)), stream("other", Some(0)), stream("plain", None)],
         tables: vec![limits()],
         plugins: Vec::new(),
-        sql: sql.into(),
+        query: sql.into(),
         mode,
         settings: PlanSettings { sql: SqlSettings::default(), partitions: 2, uids },
     })
@@ -113,7 +113,7 @@ fn duplicates_can_be_dropped_by_columns_that_are_there_and_within_a_watermark_th
             streams: vec![events],
             tables: Vec::new(),
             plugins: Vec::new(),
-            sql: "SELECT n FROM events WHERE word = 'ant'".into(),
+            query: "SELECT n FROM events WHERE word = 'ant'".into(),
             mode: Append,
             settings: PlanSettings { sql: SqlSettings::default(), partitions: 2, uids: BTreeMap::new() },
         })

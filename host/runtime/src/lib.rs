@@ -31,8 +31,10 @@ mod spec;
 
 pub use error::RuntimeError;
 pub use millstream_common::{BatchId, Clock, ManualClock, Options, OutputMode, QueryId, RunId, StopSignal, Trigger};
+pub use millstream_plan::frame::{Column, IntoOperand, JoinOn, functions};
+pub use millstream_sink::connectors::foreach::{ForeachWriter, Row, RowError};
 pub use query::progress::{Progress, SinkProgress, SourceProgress, StateOperatorProgress};
 pub use query::{QueryRun, StreamingQuery, Swapped};
-pub use session::{DataFrame, DataStreamReader, DataStreamWriter, Session};
+pub use session::{DataFrame, DataFrameReader, DataStreamReader, DataStreamWriter, GroupedData, Session};
 pub use settings::Settings;
 pub use spec::{PluginSpec, QuerySpec, StreamSpec, TableSpec};

@@ -8,5 +8,5 @@ pub(crate) mod dialect;
 pub(crate) mod generator;
 pub(crate) mod names;
 pub(crate) mod parse;
+pub(crate) mod relations;
 pub(crate) mod rewrite;
-pub(crate) mod views;

@@ -142,7 +142,7 @@ pub(crate) fn plan(
         streams,
         tables,
         plugins,
-        sql: spec.sql.clone(),
+        query: spec.query.clone(),
         mode: spec.mode,
         settings: PlanSettings {
             sql: SqlSettings { ansi: spec.settings.ansi, batch_time: batch_time.clone() },
