@@ -11,6 +11,7 @@
 
 pub mod ddl;
 mod dedup;
+mod deep_stack;
 mod error;
 mod event_time;
 pub mod frame;

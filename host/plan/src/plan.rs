@@ -1,5 +1,6 @@
 //! From a query to its streaming plan: parse → rewrite → plan → check → optimise → lower.
 
+use crate::deep_stack::on_deep_stack;
 use crate::front::Front;
 use crate::input::{Query, QueryInput};
 use crate::lower::Lowering;
@@ -36,6 +37,10 @@ pub struct StreamingPlan {
 /// # Errors
 /// [`PlanError`] when the SQL is wrong, or when Spark's rules (or ours) do not let it stream in that output mode.
 pub fn plan(input: &QueryInput) -> Result<StreamingPlan, PlanError> {
+    on_deep_stack(|| planned(input))
+}
+
+fn planned(input: &QueryInput) -> Result<StreamingPlan, PlanError> {
     let mut front = Front::new(input)?;
     let written = match &input.query {
         Query::Sql(sql) => front.statement(parse_query(sql)?, names_of(input), Vec::new())?,

@@ -12,8 +12,8 @@ use datafusion::sql::sqlparser::ast::{
     UnaryOperator, helpers::attached_token::AttachedToken,
 };
 
-/// How deep a column may nest: planning it takes the stack of the thread that asks.
-const DEPTH_MAX: u32 = 100;
+/// How deep a column may nest: planning it takes stack.
+const DEPTH_MAX: u32 = 200;
 
 /// A column of a frame, or something computed of its columns (Spark's `Column`).
 ///

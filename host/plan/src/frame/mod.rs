@@ -38,10 +38,10 @@ use datafusion::logical_expr::LogicalPlan;
 use std::fmt;
 use std::sync::Arc;
 
-/// How many operations may stand above each other: planning them takes the stack of the thread that asks.
+/// How many operations may stand above each other: planning them takes stack.
 const DEPTH_MAX: usize = 100;
 /// How many operations a tree may have, those that are used twice counted twice.
-const SIZE_MAX: usize = 2000;
+const SIZE_MAX: usize = 1000;
 
 /// A tree of operations. Clones share it.
 #[derive(Clone)]

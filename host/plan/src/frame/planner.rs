@@ -1,6 +1,7 @@
 //! Makes frames: each operation is planned when it is written.
 
 use super::{DEPTH_MAX, Frame, FrameNode, Operation, SIZE_MAX, step};
+use crate::deep_stack::on_deep_stack;
 use crate::front::Front;
 use crate::input::{PlanSettings, Query, QueryInput};
 use crate::{PlanError, StaticTable};
@@ -53,8 +54,11 @@ impl FramePlanner {
         let plans = inputs.iter().map(|input| input.written().clone()).collect();
         let tables: &[StaticTable] = &[];
         let method = operation.method();
-        let planned = step::plan(&operation, plans, &mut self.front, tables)
-            .and_then(|written| Ok((self.front.analyze(written.clone())?, written)));
+        let front = &mut self.front;
+        let planned = on_deep_stack(|| {
+            let written = step::plan(&operation, plans, front, tables)?;
+            Ok((front.analyze(written.clone())?, written))
+        });
         let (analyzed, written) = planned.map_err(|error| match error {
             PlanError::Sql { message } => PlanError::Method { method, message },
             other => other,

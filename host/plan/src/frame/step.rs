@@ -207,6 +207,13 @@ fn duplicates(names: &[String], within_watermark: bool, input: LogicalPlan) -> P
             });
         }
     };
+    if input.schema().fields().iter().any(|field| event_time::is_marked(field) && field.data_type().is_nested()) {
+        return Err(PlanError::Unsupported {
+            rule: "dedup-window",
+            reason: "duplicates cannot be dropped from rows whose event time is a window".into(),
+            hint: "select window_time(window) in place of the window, or leave the window out".into(),
+        });
+    }
     extension(DedupNode::new(declared_stream(&input), keys, within_us, input))
 }
 
