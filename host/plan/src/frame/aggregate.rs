@@ -1,6 +1,6 @@
 //! GROUP BY over a frame: the keys come out first, then what is computed.
 
-use super::{Column, select};
+use super::{Column, select, window_column};
 use crate::PlanError;
 use crate::front::Front;
 use datafusion::logical_expr::LogicalPlan;
@@ -29,10 +29,11 @@ pub(super) fn aggregate(
     if values.is_empty() {
         return Err(PlanError::Sql { message: "an aggregation computes at least one column".into() });
     }
-    let query = select::everything(|select| {
+    let mut query = select::everything(|select| {
         select.projection = items;
         select.group_by = GroupByExpr::Expressions(group_by, Vec::new());
     });
+    let input = window_column::step_aside(&mut query, input)?;
     let names = select::names_of(&[&input]);
     front.statement(query, names, vec![input])
 }

@@ -24,6 +24,7 @@ mod operation;
 mod planner;
 mod select;
 mod step;
+mod window_column;
 
 pub use column::Column;
 pub use literal::IntoOperand;

@@ -1,7 +1,7 @@
 //! Operations that are one SELECT over their input.
 
-use super::Column;
 use super::step::find_column;
+use super::{Column, window_column};
 use crate::PlanError;
 use crate::front::Front;
 use crate::sql::names::Names;
@@ -58,7 +58,8 @@ fn project(items: Vec<SelectItem>, input: LogicalPlan, front: &mut Front) -> Pla
     if items.is_empty() {
         return Err(PlanError::Sql { message: "no column is left".into() });
     }
-    let query = everything(|select| select.projection = items);
+    let mut query = everything(|select| select.projection = items);
+    let input = window_column::step_aside(&mut query, input)?;
     let names = names_of(&[&input]);
     front.statement(query, names, vec![input])
 }

@@ -328,3 +328,20 @@ fn views_and_frames_stand_on_each_other() {
         },
     );
 }
+
+#[test]
+fn a_window_of_a_window_needs_no_other_name() {
+    let sql = "SELECT window(w, '30 seconds') AS big, sum(c) AS n FROM \
+               (SELECT window(ts, '10 seconds') AS w, count(*) AS c FROM events GROUP BY window(ts, '10 seconds')) small \
+               GROUP BY window(w, '30 seconds')";
+    same_in_time(sql, Append, |world| {
+        let small = world.timed().group_by([window("ts", "10 seconds")]).agg(["count(*) AS c"])?;
+        small.alias("small")?.group_by([window("window", "30 seconds").alias("big")]).agg(["sum(c) AS n"])
+    });
+    let sql = "SELECT window(w, '30 seconds') AS window, c FROM \
+               (SELECT window(ts, '10 seconds') AS w, count(*) AS c FROM events GROUP BY window(ts, '10 seconds')) small";
+    same_in_time(sql, Append, |world| {
+        let small = world.timed().group_by([window("ts", "10 seconds")]).agg(["count(*) AS c"])?;
+        small.alias("small")?.with_column("window", window("window", "30 seconds"))
+    });
+}
