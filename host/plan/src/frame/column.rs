@@ -20,7 +20,7 @@ const DEPTH_MAX: u32 = 200;
 /// A `&str` stands for the SQL text of a column: `"n + 1 AS next"`.
 #[derive(Debug, Clone)]
 pub struct Column {
-    content: Result<Content, String>,
+    content: Result<Box<Content>, String>,
 }
 
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ struct Content {
 enum Kind {
     Value(Expr),
     /// `*` or `name.*`.
-    Star(SelectItem),
+    Star(Box<SelectItem>),
 }
 
 impl Column {
@@ -58,7 +58,8 @@ impl Column {
             Ok(SelectItem::ExprWithAlias { expr, alias }) => Self::value(expr, 0).with_aliases(vec![alias]),
             Ok(SelectItem::ExprWithAliases { expr, aliases }) => Self::value(expr, 0).with_aliases(aliases),
             Ok(star) => {
-                Self { content: Ok(Content { kind: Kind::Star(star), aliases: vec![], order: None, depth: 0 }) }
+                let kind = Kind::Star(Box::new(star));
+                Self { content: Ok(Box::new(Content { kind, aliases: Vec::new(), order: None, depth: 0 })) }
             }
             Err(error) => Self::wrong(error.to_string()),
         }
@@ -68,7 +69,7 @@ impl Column {
         if depth > DEPTH_MAX {
             return Self::wrong(format!("a column may nest {DEPTH_MAX} deep, and this one nests deeper"));
         }
-        Self { content: Ok(Content { kind: Kind::Value(expr), aliases: Vec::new(), order: None, depth }) }
+        Self { content: Ok(Box::new(Content { kind: Kind::Value(expr), aliases: Vec::new(), order: None, depth })) }
     }
 
     fn wrong(reason: String) -> Self {
@@ -80,7 +81,7 @@ impl Column {
     }
 
     fn change(self, change: impl FnOnce(Content) -> Result<Content, String>) -> Self {
-        Self { content: self.content.and_then(change) }
+        Self { content: self.content.and_then(|content| change(*content).map(Box::new)) }
     }
 
     /// Its expression, if it is one value without a name or an order of its own, and how deep it nests.
@@ -92,6 +93,12 @@ impl Column {
             Kind::Value(expr) => Ok((expr, content.depth)),
             Kind::Star(star) => Err(format!("`{star}` is no value")),
         }
+    }
+
+    /// Whether it is `*`.
+    fn is_everything(&self) -> bool {
+        let star = self.content.as_ref().map(|content| &content.kind);
+        matches!(star, Ok(Kind::Star(star)) if matches!(star.as_ref(), SelectItem::Wildcard(_)))
     }
 
     /// One expression made of one.
@@ -119,9 +126,9 @@ impl Column {
         let mut args = Vec::with_capacity(arguments.len());
         let mut deepest = 0;
         for argument in arguments {
-            let argument = match argument.content {
-                Ok(Content { kind: Kind::Star(SelectItem::Wildcard(_)), .. }) => FunctionArgExpr::Wildcard,
-                _ => match argument.operand() {
+            let argument = match argument.is_everything() {
+                true => FunctionArgExpr::Wildcard,
+                false => match argument.operand() {
                     Ok((expr, depth)) => {
                         deepest = deepest.max(depth);
                         FunctionArgExpr::Expr(expr)
@@ -332,7 +339,7 @@ impl Column {
         }
         let mut aliases = content.aliases;
         Ok(match content.kind {
-            Kind::Star(star) => star,
+            Kind::Star(star) => *star,
             Kind::Value(expr) => match aliases.len() {
                 0 => SelectItem::UnnamedExpr(expr),
                 1 => SelectItem::ExprWithAlias { expr, alias: aliases.remove(0) },

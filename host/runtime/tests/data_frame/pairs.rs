@@ -10,6 +10,8 @@ use millstream_runtime::{DataFrame, QuerySpec, RuntimeError};
 
 use OutputMode::{Append, Complete, Update};
 
+const NONE: [&str; 0] = [];
+
 type Framed = Result<DataFrame, RuntimeError>;
 
 /// Adds the rows of the first or the second half.
@@ -344,4 +346,28 @@ fn a_window_of_a_window_needs_no_other_name() {
         let small = world.timed().group_by([window("ts", "10 seconds")]).agg(["count(*) AS c"])?;
         small.alias("small")?.with_column("window", window("window", "30 seconds"))
     });
+}
+
+#[test]
+fn a_static_side_may_be_computed() {
+    let sql = "SELECT e.word, e.n, l.most FROM events e \
+               JOIN (SELECT word, max(lim) AS most FROM limits GROUP BY word) l ON e.word = l.word";
+    same(sql, Append, |world| {
+        let limits = world.limits().with_watermark("lim", "1 second")?;
+        let most = limits.group_by(["word"]).agg(["max(lim) AS most"])?;
+        world.stream("events").select(["word", "n"])?.join(&most, &["word"], "inner")
+    });
+    let sql = "SELECT e.word, e.n FROM events e JOIN (SELECT DISTINCT word FROM limits) l ON e.word = l.word";
+    same(sql, Append, |world| {
+        let words = world.limits().drop_duplicates(&["word"])?.drop(&["lim"])?;
+        world.stream("events").select(["word", "n"])?.join(&words, &["word"], "inner")
+    });
+}
+
+#[test]
+fn the_time_of_the_batch_is_that_of_the_run() {
+    let rows = same("SELECT word, current_timestamp() AS now FROM events", Append, |world| {
+        world.stream("events").select([col("word"), call_function("current_timestamp", NONE).alias("now")])
+    });
+    assert!(rows[&0].iter().skip(1).all(|row| row.ends_with("1970-01-01T00:16:40Z")), "{rows:?}");
 }
