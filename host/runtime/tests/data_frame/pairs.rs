@@ -168,8 +168,8 @@ fn windows_of_windows_are_chained() {
         let small = world.timed().group_by([window("ts", "10 seconds").alias("w")]).agg(["count(*) AS c"])?;
         small.alias("small")?.group_by([window("w", "30 seconds").alias("big")]).agg(["sum(c) AS n"])
     });
-    let sql = "SELECT t, sum(c) AS n FROM (SELECT window_time(window) AS t, count(*) AS c FROM events \
-               GROUP BY window(ts, '10 seconds')) small GROUP BY t";
+    let sql = "SELECT t, sum(c) AS n FROM (SELECT window_time(window) AS t, c FROM (SELECT window, count(*) AS c \
+               FROM events GROUP BY window(ts, '10 seconds'))) small GROUP BY t";
     same_in_time(sql, Append, |world| {
         let small = world.timed().group_by([window("ts", "10 seconds")]).agg(["count(*) AS c"])?;
         let small = small.select([window_time("window").alias("t"), col("c")])?;
