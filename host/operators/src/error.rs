@@ -28,6 +28,15 @@ pub enum OperatorError {
         #[source]
         source: Box<WasmError>,
     },
+    /// A function of the program that embeds the host failed.
+    #[error("{operator} failed in a function of the program")]
+    Function {
+        /// The operator.
+        operator: String,
+        /// What the function said.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The operator was given parts that do not fit together.
     #[error("{operator} cannot work: {reason}")]
     Misfit {
@@ -85,6 +94,7 @@ impl Hint for OperatorError {
     fn fault(&self) -> Fault {
         match self {
             Self::Expression { .. } => Fault::Data,
+            Self::Function { .. } => Fault::Query,
             Self::Misfit { .. } => Fault::Bug,
             Self::StateRow { .. } => Fault::Corrupt,
             Self::Plugin { source, .. } => source.fault(),
@@ -94,7 +104,7 @@ impl Hint for OperatorError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Expression { .. } | Self::Misfit { .. } | Self::StateRow { .. } => None,
+            Self::Expression { .. } | Self::Function { .. } | Self::Misfit { .. } | Self::StateRow { .. } => None,
             Self::Plugin { source, .. } => source.hint(),
             Self::State { source, .. } => source.hint(),
         }

@@ -11,8 +11,8 @@ use std::fmt;
 /// Drops rows whose key was seen before.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct DedupNode {
-    /// The name of the stream: the scope of the operator's uid.
-    pub(crate) scope: String,
+    /// The name of the stream if duplicates of one are dropped: the scope of the operator's uid.
+    pub(crate) scope: Option<String>,
     /// The columns that make the key.
     pub(crate) keys: Vec<Column>,
     /// Remember keys only until the watermark reaches the first row's event time plus this delay (µs).
@@ -31,7 +31,12 @@ impl DedupNode {
     ///
     /// # Errors
     /// When `input` lacks one of the columns.
-    pub(crate) fn new(scope: String, keys: Vec<Column>, within_us: Option<i64>, input: LogicalPlan) -> Result<Self> {
+    pub(crate) fn new(
+        scope: Option<String>,
+        keys: Vec<Column>,
+        within_us: Option<i64>,
+        input: LogicalPlan,
+    ) -> Result<Self> {
         for key in &keys {
             input.schema().index_of_column(key)?;
         }

@@ -13,6 +13,14 @@ pub enum PlanError {
         /// What the planner said, in one line.
         message: String,
     },
+    /// A method of a frame was given something that does not fit.
+    #[error("{method} cannot be planned: {message}")]
+    Method {
+        /// The method.
+        method: &'static str,
+        /// What the planner said, in one line.
+        message: String,
+    },
     /// The query is right SQL, but may not stream in this way.
     #[error("{reason}")]
     Unsupported {
@@ -58,7 +66,7 @@ impl Hint for PlanError {
             Self::AmbiguousUid { .. } => {
                 Some("put each stateful part into a WITH clause of its own name: its uid is made from that name".into())
             }
-            Self::Sql { .. } | Self::Stream { .. } => None,
+            Self::Sql { .. } | Self::Method { .. } | Self::Stream { .. } => None,
         }
     }
 }

@@ -27,6 +27,18 @@ pub(crate) fn is_marked(field: &Field) -> bool {
     field.metadata().contains_key(KEY)
 }
 
+/// The delay of the watermark that a field carries, in microseconds.
+pub(crate) fn delay_us(field: &Field) -> Option<i64> {
+    field.metadata().get(KEY)?.parse().ok()
+}
+
+/// The field without the mark.
+pub(crate) fn unmark(field: &Field) -> Field {
+    let mut metadata = field.metadata().clone();
+    metadata.remove(KEY);
+    field.clone().with_metadata(metadata)
+}
+
 /// The mark of `from` as alias metadata, when it has one.
 pub(crate) fn metadata_of(from: &FieldRef) -> Option<FieldMetadata> {
     from.metadata().get(KEY).map(|delay| FieldMetadata::from(BTreeMap::from([(KEY.to_owned(), delay.clone())])))

@@ -1,5 +1,6 @@
 //! What a query consists of, before it is planned.
 
+use crate::frame::Frame;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use millstream_common::{OutputMode, SqlSettings};
@@ -73,6 +74,33 @@ pub struct BeyondSpark {
     pub late_rows: Option<LateRowsPolicy>,
 }
 
+/// What a query computes.
+#[derive(Debug, Clone)]
+pub enum Query {
+    /// One SELECT in Spark's SQL, over the streams and tables by their names.
+    Sql(String),
+    /// A tree of operations.
+    Frame(Frame),
+}
+
+impl From<&str> for Query {
+    fn from(sql: &str) -> Self {
+        Self::Sql(sql.to_owned())
+    }
+}
+
+impl From<String> for Query {
+    fn from(sql: String) -> Self {
+        Self::Sql(sql)
+    }
+}
+
+impl From<Frame> for Query {
+    fn from(frame: Frame) -> Self {
+        Self::Frame(frame)
+    }
+}
+
 /// Everything that makes a query.
 pub struct QueryInput {
     /// The streams.
@@ -81,8 +109,8 @@ pub struct QueryInput {
     pub tables: Vec<StaticTable>,
     /// The plugins; their functions are called by their names in SQL.
     pub plugins: Vec<Arc<PluginSlot>>,
-    /// One SELECT in Spark's SQL.
-    pub sql: String,
+    /// What it computes.
+    pub query: Query,
     /// Which rows go out.
     pub mode: OutputMode,
     /// The settings.

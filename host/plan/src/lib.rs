@@ -12,8 +12,11 @@
 pub mod batch_query;
 pub mod ddl;
 mod dedup;
+mod deep_stack;
 mod error;
 mod event_time;
+pub mod frame;
+mod front;
 pub mod functions;
 mod input;
 mod lower;
@@ -31,6 +34,6 @@ mod unsupported;
 mod watermark;
 
 pub use error::PlanError;
-pub use input::{BeyondSpark, DropDuplicates, EventTime, PlanSettings, QueryInput, StaticTable, StreamInput};
+pub use frame::{Frame, FramePlanner};
+pub use input::{BeyondSpark, DropDuplicates, EventTime, PlanSettings, Query, QueryInput, StaticTable, StreamInput};
 pub use plan::{SourceSlot, StreamingPlan, plan};
-pub use sql::views::with_views;

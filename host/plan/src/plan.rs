@@ -1,21 +1,17 @@
 //! From a query to its streaming plan: parse → rewrite → plan → check → optimise → lower.
 
 use crate::batch_query::BoundedInputs;
-use crate::input::QueryInput;
+use crate::deep_stack::on_deep_stack;
+use crate::front::Front;
+use crate::input::{Query, QueryInput};
 use crate::lower::Lowering;
-use crate::sql::{casts, grouping, names::Names, parse::parse_query, rewrite};
-use crate::{PlanError, functions, session, session_window, static_subquery, stream_join, unsupported};
+use crate::sql::{names::Names, parse::parse_query};
+use crate::{PlanError, session_window, static_subquery, stream_join, unsupported};
 use arrow::datatypes::SchemaRef;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::optimizer::AnalyzerRule;
-use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion::prelude::SessionContext;
-use datafusion::sql::parser::Statement as DataFusionStatement;
-use datafusion::sql::sqlparser::ast::{Statement, visit_expressions_mut};
 use millstream_operators::Pipeline;
-use std::convert::Infallible;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Where the rows of a stream enter the pipeline.
@@ -46,6 +42,10 @@ pub struct StreamingPlan {
 /// # Errors
 /// [`PlanError`] when the SQL is wrong, or when Spark's rules (or ours) do not let it stream in that output mode.
 pub fn plan(input: &QueryInput) -> Result<StreamingPlan, PlanError> {
+    on_deep_stack(|| planned(input))
+}
+
+fn planned(input: &QueryInput) -> Result<StreamingPlan, PlanError> {
     let (context, logical) = analyzed(input, &Purpose::Stream)?;
     unsupported::check_analyzed(&logical, input)?;
     let logical = static_subquery::answer(logical, &context.state())?;
@@ -57,6 +57,7 @@ pub fn plan(input: &QueryInput) -> Result<StreamingPlan, PlanError> {
 }
 
 /// What a query is planned for.
+#[derive(Debug, Clone)]
 pub(crate) enum Purpose {
     /// Batch by batch, with state.
     Stream,
@@ -66,20 +67,13 @@ pub(crate) enum Purpose {
 
 /// The front end: parse → rewrite → plan → analyse. The context knows the query's inputs and functions.
 pub(crate) fn analyzed(input: &QueryInput, purpose: &Purpose) -> Result<(SessionContext, LogicalPlan), PlanError> {
-    let mut query = parse_query(&input.sql)?;
-    names_of(input).apply(&mut query);
-    casts::rewrite(&mut query);
-    grouping::rewrite(&mut query);
-    let mut statement = Statement::Query(query);
-    spell(&mut statement);
-    let Statement::Query(mut query) = statement else {
-        return Err(PlanError::Sql { message: "it must be a SELECT".into() });
+    let mut front = Front::new(input, purpose)?;
+    let written = match &input.query {
+        Query::Sql(sql) => front.statement(parse_query(sql)?, names_of(input), Vec::new())?,
+        Query::Frame(frame) => frame.plan(&mut front, &input.tables)?,
     };
-    let generators = rewrite::rewrite(&mut query, &session::table_function_names(input))?;
-    let context = session::build(input, purpose, generators)?;
-    let statement = DataFusionStatement::Statement(Box::new(Statement::Query(query)));
-    let logical = logical_plan(&context, statement)?;
-    Ok((context, logical))
+    let logical = front.analyze(written)?;
+    Ok((front.context().clone(), logical))
 }
 
 /// Optimises the plan, and once more where the first run shows that rows can be taken out before a join.
@@ -101,31 +95,4 @@ fn names_of(input: &QueryInput) -> Names {
     names.add("window");
     names.add("session_window");
     names
-}
-
-/// Spells Spark's syntax in words that DataFusion's planner has.
-fn spell(statement: &mut Statement) {
-    functions::expr::spell_literals(statement);
-    let flow = visit_expressions_mut(statement, |expr| {
-        functions::text::unescape_literal(expr);
-        functions::text::rewrite_ast_expr(expr);
-        ControlFlow::<Infallible>::Continue(())
-    });
-    let ControlFlow::Continue(()) = flow;
-    functions::nested::rewrite_nested_syntax(statement);
-}
-
-fn logical_plan(context: &SessionContext, statement: DataFusionStatement) -> Result<LogicalPlan, PlanError> {
-    // Planning is asynchronous only for catalogs that look tables up elsewhere; ours are in memory.
-    let planned = futures::executor::block_on(context.state().statement_to_plan(statement));
-    // `grouping(x)` is found by comparing `x` with the keys as the user wrote both, so before either is rewritten.
-    let resolved =
-        planned.and_then(|plan| ResolveGroupingFunction::new().analyze(plan, context.state().config_options()));
-    let plan =
-        resolved.and_then(functions::expr::narrow_literals).map_err(|error| PlanError::from_datafusion(&error))?;
-    let state = context.state();
-    state
-        .analyzer()
-        .execute_and_check(plan, state.config_options(), |_, _| {})
-        .map_err(|error| PlanError::from_datafusion(&error))
 }

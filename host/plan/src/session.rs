@@ -3,12 +3,12 @@
 use crate::batch_query::BoundedTable;
 use crate::dedup::DedupNode;
 use crate::functions;
-use crate::input::{DropDuplicates, QueryInput};
+use crate::input::{DropDuplicates, Query, QueryInput};
 use crate::plan::Purpose;
 use crate::plugins::{self, IsolatePluginFaults};
 use crate::sql::casts;
 use crate::sql::generator::{GeneratorPlanner, ListHelpers};
-use crate::sql::rewrite::Generator;
+use crate::sql::relations::{InputPlanner, Relations};
 use crate::stream_table::StreamTable;
 use crate::watermark::WatermarkNode;
 use crate::{PlanError, time_window};
@@ -70,10 +70,14 @@ fn plugin_functions(
 pub(crate) fn build(
     input: &QueryInput,
     purpose: &Purpose,
-    generators: Vec<Generator>,
+    relations: &Relations,
 ) -> std::result::Result<SessionContext, PlanError> {
-    let state = build_state(input, purpose, generators)?;
+    let state = build_state(input, purpose, relations)?;
     let context = SessionContext::new_with_state(state);
+    if let Query::Frame(_) = input.query {
+        // A frame brings its relations.
+        return Ok(context);
+    }
     for stream in &input.streams {
         let plan = stream_plan(stream, purpose)?;
         context
@@ -89,14 +93,14 @@ pub(crate) fn build(
     Ok(context)
 }
 
-fn quoted(name: &str) -> datafusion::common::TableReference {
+pub(crate) fn quoted(name: &str) -> datafusion::common::TableReference {
     datafusion::common::TableReference::bare(name.to_owned())
 }
 
 fn build_state(
     input: &QueryInput,
     purpose: &Purpose,
-    generators: Vec<Generator>,
+    relations: &Relations,
 ) -> std::result::Result<SessionState, PlanError> {
     let settings = &input.settings.sql;
     let mut config = SessionConfig::new().with_target_partitions(1).with_information_schema(false);
@@ -106,6 +110,8 @@ fn build_state(
     options.sql_parser.default_null_ordering = "nulls_min".into();
     options.execution.time_zone = Some("UTC".into());
     options.sql_parser.parse_float_as_decimal = true;
+    // Spark keeps the order of a subquery, and refuses it where a stream has none.
+    options.sql_parser.enable_subquery_sort_elimination = false;
 
     let mut table_functions: BTreeMap<String, Arc<ScalarUDF>> = BTreeMap::new();
     for (slot, function) in plugin_functions(input, FunctionKind::Table) {
@@ -116,7 +122,7 @@ fn build_state(
         }
     }
     let parts = functions::all(settings);
-    let planner = GeneratorPlanner::new(generators, list_helpers(&parts.scalar)?, table_functions);
+    let planner = GeneratorPlanner::new(relations.clone(), list_helpers(&parts.scalar)?, table_functions);
     let mut scalar = parts.scalar;
     scalar.push(Arc::new(time_window::window_time_function()));
     scalar.push(Arc::new(casts::typed_function()));
@@ -143,7 +149,9 @@ fn build_state(
     let mut analyzer_rules = parts.analyzer_rules;
     analyzer_rules.extend(Analyzer::new().rules);
     analyzer_rules.push(Arc::new(IsolatePluginFaults));
-    builder = builder.with_relation_planners(vec![Arc::new(planner)]).with_analyzer_rules(analyzer_rules);
+    builder = builder
+        .with_relation_planners(vec![Arc::new(planner), Arc::new(InputPlanner::new(relations.clone()))])
+        .with_analyzer_rules(analyzer_rules);
     // Functions are registered last, one by one: the last one of a name or alias counts.
     let mut state = builder.build();
     for function in scalar {
@@ -193,7 +201,10 @@ fn list_helpers(scalar: &[Arc<ScalarUDF>]) -> std::result::Result<ListHelpers, P
 }
 
 /// A stream as a plan: its scan, the watermark above it, and above that the end of its duplicates.
-fn stream_plan(stream: &crate::StreamInput, purpose: &Purpose) -> std::result::Result<LogicalPlan, PlanError> {
+pub(crate) fn stream_plan(
+    stream: &crate::StreamInput,
+    purpose: &Purpose,
+) -> std::result::Result<LogicalPlan, PlanError> {
     let fail = |reason: String| PlanError::Stream { stream: stream.name.clone(), reason };
     let (name, schema) = (stream.name.clone(), nullable(&stream.schema));
     let table: Arc<dyn TableProvider> = match purpose {
@@ -242,7 +253,7 @@ fn deduplicated(stream: &crate::StreamInput, input: LogicalPlan) -> std::result:
             });
         }
     };
-    DedupNode::new(stream.name.clone(), keys, within_us, input)
+    DedupNode::new(Some(stream.name.clone()), keys, within_us, input)
         .map(|node| LogicalPlan::Extension(Extension { node: Arc::new(node) }))
         .map_err(|error| PlanError::from_datafusion(&error))
 }
@@ -281,7 +292,7 @@ fn scan(name: &str, table: Arc<dyn TableProvider>) -> Result<LogicalPlan> {
     LogicalPlanBuilder::scan(quoted(name), provider_as_source(table), None)?.build()
 }
 
-fn nullable(schema: &SchemaRef) -> SchemaRef {
+pub(crate) fn nullable(schema: &SchemaRef) -> SchemaRef {
     let fields: Vec<FieldRef> =
         schema.fields().iter().map(|field| Arc::new(field.as_ref().clone().with_nullable(true))).collect();
     Arc::new(Schema::new(fields))

@@ -48,7 +48,7 @@ fn renamed(sql: &str, mode: OutputMode, uids: BTreeMap<String, String>) -> Resul
         streams: vec![stream("events", Some(60_000_000)), stream("other", Some(0)), stream("plain", None)],
         tables: vec![limits()],
         plugins: Vec::new(),
-        sql: sql.into(),
+        query: sql.into(),
         mode,
         settings: PlanSettings { sql: SqlSettings::default(), partitions: 2, uids, beyond: BeyondSpark::default() },
     })
@@ -259,7 +259,7 @@ fn duplicates_can_be_dropped_by_columns_that_are_there_and_within_a_watermark_th
             streams: vec![events],
             tables: Vec::new(),
             plugins: Vec::new(),
-            sql: sql.into(),
+            query: sql.into(),
             mode: Append,
             settings: PlanSettings {
                 sql: SqlSettings::default(),

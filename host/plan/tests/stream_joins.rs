@@ -34,7 +34,7 @@ fn planned(sql: &str) -> StreamingPlan {
         ],
         tables: Vec::new(),
         plugins: Vec::new(),
-        sql: sql.into(),
+        query: sql.into(),
         mode: OutputMode::Append,
         settings: PlanSettings {
             sql: SqlSettings::default(),

@@ -4,13 +4,15 @@
 //! the operators, hands rows to the sink and writes the commit log (see [`query`]).
 //!
 //! ```no_run
+//! use millstream_runtime::functions::{explode, split};
 //! use millstream_runtime::{OutputMode, Session};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let session = Session::new()?;
 //! let lines = session.read_stream().format("socket").option("host", "localhost").option("port", 9999).load()?;
-//! lines.create_or_replace_temp_view("lines")?;
-//! let counts = session.sql("SELECT word, count(*) AS count FROM lines LATERAL VIEW explode(split(value, ' ')) w AS word GROUP BY word")?;
+//! let counts = lines.select([explode(split("value", " ")).alias("word")])?.group_by(["word"]).count()?;
+//! // Or: lines.create_or_replace_temp_view("lines")?;
+//! //     session.sql("SELECT word, count(*) AS count FROM lines LATERAL VIEW explode(split(value, ' ')) w AS word GROUP BY word")?
 //! let query = counts.write_stream().output_mode(OutputMode::Complete).format("console").start()?;
 //! query.await_termination()?;
 //! # Ok(()) }
@@ -34,9 +36,11 @@ mod spec;
 
 pub use error::RuntimeError;
 pub use millstream_common::{BatchId, Clock, ManualClock, Options, OutputMode, QueryId, RunId, StopSignal, Trigger};
+pub use millstream_plan::frame::{Column, IntoOperand, JoinOn, functions};
 pub use millstream_sink::Export;
+pub use millstream_sink::connectors::foreach::{ForeachWriter, Row, RowError};
 pub use query::progress::{Progress, SinkProgress, SourceProgress, StateOperatorProgress};
 pub use query::{ColumnChange, QueryChange, QueryRun, StreamingQuery, Swapped};
-pub use session::{DataFrame, DataStreamReader, DataStreamWriter, Session};
+pub use session::{DataFrame, DataFrameReader, DataStreamReader, DataStreamWriter, GroupedData, Session};
 pub use settings::Settings;
 pub use spec::{PluginSpec, QuerySpec, StateLimits, StreamSpec, TableSpec};

@@ -4,7 +4,7 @@ use crate::Settings;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use millstream_common::{Digest, OutputMode, Trigger};
-use millstream_plan::{DropDuplicates, EventTime};
+use millstream_plan::{DropDuplicates, EventTime, Query};
 use millstream_sink::SinkSpec;
 use millstream_source::SourceSpec;
 use millstream_wasm::{FaultPolicy, PluginLimits};
@@ -47,6 +47,16 @@ pub enum TableSpec {
     Files(SourceSpec),
 }
 
+impl TableSpec {
+    /// Its name in SQL.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Rows { name, .. } => name,
+            Self::Files(source) => &source.name,
+        }
+    }
+}
+
 /// A stream of a query: where its rows come from, and its event time.
 #[derive(Debug, Clone)]
 pub struct StreamSpec {
@@ -87,8 +97,8 @@ pub struct QuerySpec {
     pub tables: Vec<TableSpec>,
     /// The plugins.
     pub plugins: Vec<PluginSpec>,
-    /// One SELECT.
-    pub sql: String,
+    /// What it computes.
+    pub query: Query,
     /// Which rows go out.
     pub mode: OutputMode,
     /// When batches start.

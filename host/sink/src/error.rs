@@ -63,6 +63,17 @@ pub enum SinkError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A function of the program that embeds the host failed.
+    #[error("sink `{sink}` failed in a function of the program in batch {batch}")]
+    Function {
+        /// The connector.
+        sink: String,
+        /// The batch.
+        batch: BatchId,
+        /// What the function said.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// Another query writes there.
     #[error("sink `{sink}` cannot write `{place}`: it belongs to query {owner}, and this is query {query}")]
     Foreign {
@@ -103,7 +114,7 @@ impl Hint for SinkError {
     fn fault(&self) -> Fault {
         match self {
             Self::Option(_) | Self::UnknownFormat { .. } | Self::Mode { .. } | Self::Schema { .. } => Fault::Query,
-            Self::Foreign { .. } | Self::Elsewhere { .. } => Fault::Query,
+            Self::Foreign { .. } | Self::Elsewhere { .. } | Self::Function { .. } => Fault::Query,
             Self::Unavailable { .. } | Self::Open { .. } => Fault::Outside,
             Self::Corrupt { .. } => Fault::Corrupt,
         }

@@ -83,7 +83,7 @@ fn spec_of(case: &Case, checkpoint: &Path, streams: &MemoryStreams) -> Result<(Q
         streams: stream_specs,
         tables,
         plugins: Vec::new(),
-        sql: case.file.sql.clone(),
+        query: case.file.sql.clone().into(),
         mode: case.file.output_mode.parse::<OutputMode>()?,
         trigger: Trigger::Default,
         sink: SinkSpec { format: "memory".into(), options: Options::new() },

@@ -157,7 +157,7 @@ pub(crate) fn spec(shape: &Shape) -> QuerySpec {
         streams: vec![stream("a"), stream("b")],
         tables: vec![table().expect("the columns have the table's types")],
         plugins: Vec::new(),
-        sql: shape.sql.clone(),
+        query: shape.sql.as_str().into(),
         mode: shape.mode,
         trigger: Trigger::Default,
         sink: SinkSpec { format: "recorder".into(), options: Options::new() },

@@ -130,7 +130,7 @@ fn spec(count: Count, random: &mut StdRng) -> QuerySpec {
         streams: vec![StreamSpec { source, event_time, drop_duplicates: None }],
         tables: Vec::new(),
         plugins: Vec::new(),
-        sql,
+        query: sql.into(),
         mode,
         trigger: Trigger::Default,
         sink: SinkSpec { format: "recorder".into(), options: Options::new() },

@@ -35,7 +35,7 @@ fn spec(sql: &str) -> QuerySpec {
         streams: vec![stream("s")],
         tables: Vec::new(),
         plugins: Vec::new(),
-        sql: sql.into(),
+        query: sql.into(),
         mode: OutputMode::Update,
         trigger: Trigger::Default,
         sink: SinkSpec { format: "recorder".into(), options: Options::new() },

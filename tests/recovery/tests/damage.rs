@@ -24,7 +24,7 @@ fn spec(sql: &str, stream: &str) -> QuerySpec {
         streams: vec![StreamSpec { source, event_time: None, drop_duplicates: None }],
         tables: Vec::new(),
         plugins: Vec::new(),
-        sql: sql.into(),
+        query: sql.into(),
         mode: OutputMode::Update,
         trigger: Trigger::Default,
         sink: SinkSpec { format: "recorder".into(), options: Options::new() },

@@ -385,7 +385,7 @@ fn spec(story: &Story, variant: Variant) -> Result<QuerySpec> {
         streams: streams.collect(),
         tables: Vec::new(),
         plugins: plugins.collect::<Result<_>>()?,
-        sql: story.sql.clone(),
+        query: story.sql.clone().into(),
         mode: story.mode,
         trigger: Trigger::Default,
         sink,

@@ -67,7 +67,7 @@ pub(crate) fn spec(edition: &Edition) -> QuerySpec {
             limits,
             on_fault: FaultPolicy::Fail,
         }],
-        sql: "WITH seen AS (
+        query: "WITH seen AS (
                 SELECT timestamp, version(half) AS read_by FROM numbers LATERAL VIEW halves(value) h AS half
               ), counted AS (
                 SELECT window(timestamp, '1 second') AS w, read_by, count(*) AS n

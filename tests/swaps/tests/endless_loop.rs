@@ -72,7 +72,7 @@ fn an_endless_loop_ends_within_a_tenth_of_a_second_of_its_deadline() {
         streams: vec![StreamSpec { source, event_time: None, drop_duplicates: None }],
         tables: Vec::new(),
         plugins: vec![plugin],
-        sql: "SELECT spins_on(v, 3) AS v FROM numbers".into(),
+        query: "SELECT spins_on(v, 3) AS v FROM numbers".into(),
         mode: OutputMode::Append,
         trigger: Trigger::Default,
         sink: SinkSpec { format: "recorder".into(), options: Options::new() },

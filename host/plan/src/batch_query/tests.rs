@@ -33,7 +33,7 @@ fn input(sql: &str) -> QueryInput {
         streams: vec![stream("t"), stream("lost")],
         tables: Vec::new(),
         plugins: Vec::new(),
-        sql: sql.into(),
+        query: sql.into(),
         mode: OutputMode::Append,
         settings: PlanSettings {
             sql: SqlSettings::default(),

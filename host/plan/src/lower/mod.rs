@@ -9,6 +9,7 @@ mod stream_join;
 
 use crate::PlanError;
 use crate::dedup::DedupNode;
+use crate::frame::MapNode;
 use crate::input::QueryInput;
 use crate::plan::{SourceSlot, StreamingPlan};
 use crate::session_window::SessionFence;
@@ -62,7 +63,7 @@ impl<'a> Lowering<'a> {
         match plan {
             LogicalPlan::SubqueryAlias(alias) => {
                 let name = alias.alias.table();
-                self.node(&alias.input, if is_stream(&alias.input) { scope } else { name })
+                self.node(&alias.input, if is_bare_stream(&alias.input) { scope } else { name })
             }
             LogicalPlan::TableScan(scan) => self.scan(scan),
             LogicalPlan::Filter(filter) => {
@@ -97,6 +98,11 @@ impl<'a> Lowering<'a> {
                 let node = extension.node.as_any();
                 if let Some(node) = node.downcast_ref::<WatermarkNode>() {
                     return self.watermark(node, scope);
+                }
+                if let Some(node) = node.downcast_ref::<MapNode>() {
+                    let child = self.node(node.input(), scope)?;
+                    let map = ops::MapBatches::new(Arc::clone(node.function()), arrow_schema(plan));
+                    return Ok(Node::Operator { operator: Box::new(map), inputs: vec![child] });
                 }
                 if let Some(fence) = node.downcast_ref::<SessionFence>() {
                     return self.node(fence.input(), scope);
@@ -144,7 +150,7 @@ impl<'a> Lowering<'a> {
     }
 
     fn deduplicate(&mut self, node: &DedupNode, scope: &str) -> Result<Node, PlanError> {
-        let uid = self.uids.assign_numbered(&node.scope, "dedup")?;
+        let uid = self.uids.assign_numbered(node.scope.as_deref().unwrap_or(scope), "dedup")?;
         let child = self.node(node.input(), scope)?;
         let keys = node.keys.iter().map(|key| node.input().schema().index_of_column(key));
         let spec = ops::DedupSpec {
@@ -228,6 +234,31 @@ pub(crate) fn has_stream(plan: &LogicalPlan) -> bool {
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     visited.is_ok() && found
+}
+
+/// Whether this is a stream as it was declared, and no query over it: a name that it has is not the scope of uids.
+fn is_bare_stream(plan: &LogicalPlan) -> bool {
+    declared_stream(plan).is_some()
+}
+
+/// The name of the stream that this is, as it was declared: with its watermark, without its duplicates.
+pub(crate) fn declared_stream(plan: &LogicalPlan) -> Option<String> {
+    match plan {
+        LogicalPlan::TableScan(scan) => {
+            let provider = source_as_provider(&scan.source).ok()?;
+            (provider.as_ref() as &dyn std::any::Any).downcast_ref::<StreamTable>().map(|stream| stream.name.clone())
+        }
+        LogicalPlan::SubqueryAlias(alias) => declared_stream(&alias.input),
+        LogicalPlan::Extension(extension) => {
+            let node = extension.node.as_any();
+            match (node.downcast_ref::<WatermarkNode>(), node.downcast_ref::<DedupNode>()) {
+                (Some(node), _) => declared_stream(node.input()),
+                (_, Some(node)) => declared_stream(node.input()),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
 }
 
 /// Whether this node is the scan of a stream, with or without its watermark.

@@ -9,6 +9,7 @@
 //!
 //! A tumbling window is no list: it is one column over the rows that have a time.
 
+use super::relations::Relations;
 use super::rewrite::{Generator, function_name, placeholder_index};
 use crate::event_time;
 use crate::session_window::plan_session;
@@ -30,7 +31,7 @@ const GENERATED: &str = "__generated";
 
 /// Plans the derived tables that [`super::rewrite`] made.
 pub(crate) struct GeneratorPlanner {
-    generators: Vec<Generator>,
+    relations: Relations,
     helpers: ListHelpers,
     table_functions: BTreeMap<String, Arc<ScalarUDF>>,
 }
@@ -47,18 +48,18 @@ pub(crate) struct ListHelpers {
 
 impl fmt::Debug for GeneratorPlanner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GeneratorPlanner").field("generators", &self.generators.len()).finish_non_exhaustive()
+        f.debug_struct("GeneratorPlanner").field("relations", &self.relations).finish_non_exhaustive()
     }
 }
 
 impl GeneratorPlanner {
-    /// A planner for these generators; `table_functions` are the plugins', as functions that return lists.
+    /// A planner for the generators of each statement; `table_functions` are the plugins', as functions that return lists.
     pub(crate) fn new(
-        generators: Vec<Generator>,
+        relations: Relations,
         helpers: ListHelpers,
         table_functions: BTreeMap<String, Arc<ScalarUDF>>,
     ) -> Self {
-        Self { generators, helpers, table_functions }
+        Self { relations, helpers, table_functions }
     }
 
     fn plan(
@@ -144,13 +145,13 @@ impl RelationPlanner for GeneratorPlanner {
         let generator = alias
             .as_ref()
             .and_then(|alias| placeholder_index(&alias.name.value))
-            .and_then(|index| self.generators.get(index));
+            .and_then(|index| self.relations.generator(index));
         let Some(generator) = generator else {
             let relation = TableFactor::Derived { lateral, subquery, alias, sample };
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
         let input = context.plan(TableFactor::Derived { lateral, subquery, alias: None, sample })?;
-        let plan = self.plan(generator, input, context)?;
+        let plan = self.plan(&generator, input, context)?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
     }
 }

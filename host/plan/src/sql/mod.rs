@@ -11,5 +11,5 @@ pub(crate) mod grouping;
 pub(crate) mod names;
 pub(crate) mod parse;
 mod refused;
+pub(crate) mod relations;
 pub(crate) mod rewrite;
-pub(crate) mod views;

@@ -22,6 +22,11 @@ use std::ops::ControlFlow;
 /// The generators that every query has.
 const GENERATORS: [&str; 6] = ["explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer"];
 
+/// Whether calls of that name, in lower case, become relations in every query.
+pub(crate) fn is_generator_name(name: &str) -> bool {
+    GENERATORS.contains(&name) || name == "window"
+}
+
 /// A relation that gives 0..n rows per row of its input.
 #[derive(Debug, Clone)]
 pub(crate) struct Generator {

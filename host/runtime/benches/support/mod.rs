@@ -66,8 +66,6 @@ impl Bench {
         let stream = streams.create("t", query.schema);
         let mut sources = SourceRegistry::with_builtins();
         sources.register("memory", Arc::new(streams));
-        let checkpoint = tempfile::tempdir().expect("a temporary folder").keep();
-        drop(checkpoint);
         let files = millstream_checkpoint::open_files("memory:///", &[]).expect("memory");
         let session =
             Session::builder().sources(sources).open_checkpoint(Arc::new(move |_, _| Ok(Arc::clone(&files)))).build();
@@ -86,7 +84,7 @@ impl Bench {
             }],
             tables: query.tables,
             plugins: Vec::new(),
-            sql: query.sql.into(),
+            query: query.sql.into(),
             mode: query.mode,
             trigger: Trigger::Default,
             sink: SinkSpec { format: "noop".into(), options: Options::new() },

@@ -16,7 +16,7 @@ fn spec(folder: &Path, sql: &str, sink: SinkSpec) -> QuerySpec {
         streams: vec![StreamSpec { source, event_time: None, drop_duplicates: None }],
         tables: Vec::new(),
         plugins: Vec::new(),
-        sql: sql.into(),
+        query: sql.into(),
         mode: OutputMode::Complete,
         trigger: Trigger::Default,
         sink,

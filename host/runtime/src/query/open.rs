@@ -164,7 +164,7 @@ pub(crate) fn query_input(
         streams,
         tables,
         plugins,
-        sql: spec.sql.clone(),
+        query: spec.query.clone(),
         mode: spec.mode,
         settings: PlanSettings {
             sql: SqlSettings { ansi: spec.settings.ansi, batch_time: batch_time.clone() },

@@ -62,7 +62,7 @@ pub(super) fn query(
         streams,
         tables,
         plugins,
-        sql,
+        query: sql.into(),
         mode,
         trigger,
         sink,

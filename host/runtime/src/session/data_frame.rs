@@ -1,110 +1,147 @@
-//! A stream or a query, not yet started (Spark's `DataFrame`).
+//! A query in the making (Spark's `DataFrame`): a tree of operations and what it reads.
 
+use super::reads::Reads;
 use super::{DataStreamWriter, Session};
 use crate::RuntimeError;
-use crate::spec::StreamSpec;
-use millstream_common::duration::parse_micros;
-use millstream_plan::{DropDuplicates, EventTime};
+use crate::spec::{StreamSpec, TableSpec};
+use arrow::datatypes::SchemaRef;
+use millstream_plan::Frame;
+use millstream_plan::frame::Operation;
+use std::sync::Arc;
 
-/// A stream as it was loaded, or a query in SQL over temporary views.
-#[derive(Clone)]
+/// A stream, a static table, or what is computed of them. Cheap to clone; nothing runs before
+/// [`write_stream`](Self::write_stream) starts a query.
+///
+/// Every method plans its step at once, with the same planner as SQL text, so a column that is not there is refused by the method
+/// that names it. What may not stream is refused when the query starts, for it depends on the output mode.
+///
+/// A stateful step is named by the view or the [`alias`](Self::alias) around it, as in SQL by the WITH clause. Closures
+/// ([`map_batches`](Self::map_batches), `foreach_batch`) are code of the program: a restart runs those of the new program.
+#[derive(Debug, Clone)]
 pub struct DataFrame {
-    pub(super) session: Session,
-    pub(super) content: Content,
-}
-
-#[derive(Clone)]
-pub(super) enum Content {
-    /// A stream.
-    Stream(Box<StreamSpec>),
-    /// SQL.
-    Query(String),
+    session: Session,
+    frame: Frame,
+    reads: Reads,
+    /// Whether it is a stream that was given no name and is not yet part of a query.
+    is_unnamed: bool,
 }
 
 impl DataFrame {
-    pub(super) fn stream(session: Session, stream: StreamSpec) -> Self {
-        Self { session, content: Content::Stream(Box::new(stream)) }
+    pub(super) fn stream(session: &Session, stream: StreamSpec, is_unnamed: bool) -> Result<Self, RuntimeError> {
+        let schema = session.sources().factory(&stream.source)?.schema(&stream.source)?;
+        let operation = Operation::Stream { name: stream.source.name.clone(), schema };
+        let frame = session.frame(operation, Vec::new())?;
+        Ok(Self { session: session.clone(), frame, reads: Reads::stream(stream), is_unnamed })
     }
 
-    pub(super) fn query(session: Session, sql: String) -> Self {
-        Self { session, content: Content::Query(sql) }
+    pub(super) fn table(
+        session: &Session,
+        name: String,
+        schema: SchemaRef,
+        table: TableSpec,
+    ) -> Result<Self, RuntimeError> {
+        let frame = session.frame(Operation::Table { name, schema }, Vec::new())?;
+        Ok(Self { session: session.clone(), frame, reads: Reads::table(table), is_unnamed: false })
     }
 
-    /// Declares the event time of a stream and how long late rows are waited for.
-    ///
-    /// # Errors
-    /// When this is no stream as loaded, or the delay is no duration of at least 0.
-    pub fn with_watermark(mut self, column: &str, delay: &str) -> Result<Self, RuntimeError> {
-        let invalid = |reason: String| RuntimeError::Invalid { reason, hint: None };
-        let delay_us = parse_micros(delay).map_err(|error| invalid(error.to_string()))?;
-        if delay_us < 0 {
-            return Err(invalid(format!("the delay `{delay}` of a watermark must not be negative")));
-        }
-        match &mut self.content {
-            Content::Stream(stream) => stream.event_time = Some(EventTime { column: column.to_owned(), delay_us }),
-            Content::Query(_) => {
-                return Err(RuntimeError::Invalid {
-                    reason: "a watermark is declared on a stream, and this is a query".into(),
-                    hint: Some("call with_watermark on what load() answered".into()),
-                });
-            }
-        }
-        Ok(self)
+    /// SQL over views, in the order in which the operation names them.
+    pub(super) fn sql(session: &Session, text: &str, views: Vec<(String, Self)>) -> Result<Self, RuntimeError> {
+        let (names, frames): (Vec<_>, Vec<_>) = views.into_iter().unzip();
+        let operation = Operation::Sql { text: text.to_owned(), views: names };
+        let reads = Reads::of_all(frames.iter().map(|frame: &Self| &frame.reads))?;
+        let frame = session.frame(operation, frames.into_iter().map(|frame| frame.frame).collect())?;
+        Ok(Self { session: session.clone(), frame, reads, is_unnamed: false })
     }
 
-    /// Drops rows whose values in `columns` (all columns if there are none) have been seen before. With the event time among
-    /// them a value is remembered until the watermark passes it, otherwise for ever.
-    ///
-    /// # Errors
-    /// When this is no stream as loaded. Whether the columns are there shows when a query starts.
-    pub fn drop_duplicates(self, columns: &[&str]) -> Result<Self, RuntimeError> {
-        self.without_duplicates(columns, false)
+    /// An operation over this frame.
+    pub(super) fn then(&self, operation: Operation) -> Result<Self, RuntimeError> {
+        let keeps = matches!(operation, Operation::Watermark { .. } | Operation::DropDuplicates { .. });
+        let frame = self.session.frame(operation, vec![self.frame.clone()])?;
+        let is_unnamed = self.is_unnamed && keeps;
+        Ok(Self { session: self.session.clone(), frame, reads: self.reads.clone(), is_unnamed })
     }
 
-    /// Drops rows whose values in `columns` have been seen less than the watermark's delay before, in event time.
-    ///
-    /// # Errors
-    /// As [`drop_duplicates`](Self::drop_duplicates); that there is a watermark shows when a query starts.
-    pub fn drop_duplicates_within_watermark(self, columns: &[&str]) -> Result<Self, RuntimeError> {
-        self.without_duplicates(columns, true)
+    /// An operation over this frame and another one.
+    pub(super) fn with(&self, other: &Self, operation: Operation) -> Result<Self, RuntimeError> {
+        let reads = Reads::of_all([&self.reads, &other.reads])?;
+        let frame = self.session.frame(operation, vec![self.frame.clone(), other.frame.clone()])?;
+        Ok(Self { session: self.session.clone(), frame, reads, is_unnamed: false })
     }
 
-    fn without_duplicates(mut self, columns: &[&str], within_watermark: bool) -> Result<Self, RuntimeError> {
-        let Content::Stream(stream) = &mut self.content else {
-            return Err(RuntimeError::Invalid {
-                reason: "duplicates are dropped from a stream, and this is a query".into(),
-                hint: Some("call it on what load() answered, or use SELECT DISTINCT".into()),
-            });
-        };
-        let columns = columns.iter().map(|column| (*column).to_owned()).collect();
-        stream.drop_duplicates = Some(DropDuplicates { columns, within_watermark });
-        Ok(self)
+    /// The columns.
+    pub fn schema(&self) -> SchemaRef {
+        self.frame.schema()
     }
 
-    /// Gives it a name for use in SQL.
+    /// The names of the columns.
+    pub fn columns(&self) -> Vec<String> {
+        self.schema().fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// Whether rows of a stream are in it.
+    pub fn is_streaming(&self) -> bool {
+        self.frame.is_streaming()
+    }
+
+    /// Its logical plan, for people.
+    pub fn explain(&self) -> String {
+        self.frame.explain()
+    }
+
+    /// Gives it a name for use in SQL. A stream that has no name of its own gets this one, which names its source in the checkpoint.
     ///
     /// # Errors
     /// When the name is no identifier.
     pub fn create_or_replace_temp_view(&self, name: &str) -> Result<(), RuntimeError> {
-        let is_identifier = name.chars().all(|c| c.is_alphanumeric() || c == '_')
-            && name.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_');
-        if !is_identifier {
-            return Err(RuntimeError::Invalid {
-                reason: format!("`{name}` cannot name a view"),
-                hint: Some("use letters, digits and `_`".into()),
-            });
+        check_name(name)?;
+        let mut view = self.clone();
+        if self.is_unnamed
+            && let Some(frame) = self.session.renamed_stream(&self.frame, name)?
+        {
+            view = Self { frame, reads: self.reads.renamed(name), is_unnamed: false, ..view };
         }
-        self.session.add_view(name, self.clone());
+        self.session.add_view(name, view);
         Ok(())
-    }
-
-    /// Whether it is a stream: always, here.
-    pub fn is_streaming(&self) -> bool {
-        true
     }
 
     /// Writes it.
     pub fn write_stream(&self) -> DataStreamWriter {
         DataStreamWriter::new(self.clone())
     }
+
+    pub(super) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    pub(super) fn frame(&self) -> &Frame {
+        &self.frame
+    }
+
+    pub(super) fn reads(&self) -> &Reads {
+        &self.reads
+    }
+}
+
+/// Refuses names that are no identifiers.
+pub(super) fn check_name(name: &str) -> Result<(), RuntimeError> {
+    let is_identifier = name.chars().all(|c| c.is_alphanumeric() || c == '_')
+        && name.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_')
+        && !name.starts_with("__");
+    if is_identifier {
+        return Ok(());
+    }
+    Err(RuntimeError::Invalid {
+        reason: format!("`{name}` cannot name a stream, a view or a frame"),
+        hint: Some("use letters, digits and `_`, and no two `_` in front".into()),
+    })
+}
+
+/// A static table as a frame; the name is ours.
+pub(super) fn static_table(
+    session: &Session,
+    make: impl FnOnce(String) -> Result<(SchemaRef, TableSpec), RuntimeError>,
+) -> Result<DataFrame, RuntimeError> {
+    let name = format!("__table_{}", session.next_number());
+    let (schema, table) = make(name.clone())?;
+    DataFrame::table(session, name, Arc::clone(&schema), table)
 }

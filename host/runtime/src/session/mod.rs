@@ -1,20 +1,30 @@
 //! The library's way in: sessions, readers, frames, writers, with Spark's names.
 
 mod data_frame;
+mod grouped;
+mod operations;
+mod planner;
 mod reader;
+mod reads;
 mod writer;
 
 pub use data_frame::DataFrame;
-pub use reader::DataStreamReader;
+pub use grouped::GroupedData;
+pub use reader::{DataFrameReader, DataStreamReader};
 pub use writer::DataStreamWriter;
 
-use crate::spec::{PluginSpec, StateLimits};
+use crate::spec::{PluginSpec, StateLimits, TableSpec};
 use crate::{RuntimeError, Settings};
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use millstream_common::{Clock, DurableFiles, SystemClock};
-use millstream_sink::SinkRegistry;
+use millstream_plan::FramePlanner;
+use millstream_sink::{SinkFactory, SinkRegistry};
 use millstream_source::SourceRegistry;
 use millstream_wasm::PluginHost;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Opens the folder or URL of a checkpoint.
@@ -25,18 +35,23 @@ pub(crate) type OpenCheckpoint =
 #[derive(Clone)]
 pub struct Session {
     inner: Arc<Inner>,
+    /// The sink connectors; those of a query may be more.
+    sinks: SinkRegistry,
 }
 
 struct Inner {
     clock: Arc<dyn Clock>,
     sources: SourceRegistry,
-    sinks: SinkRegistry,
     open_checkpoint: OpenCheckpoint,
     settings: Mutex<Settings>,
     state_limits: Mutex<StateLimits>,
     plugin_host: OnceLock<Arc<PluginHost>>,
-    /// Temporary views, by name.
-    views: Mutex<BTreeMap<String, DataFrame>>,
+    /// Temporary views with their names, by name in lower case.
+    views: Mutex<BTreeMap<String, (String, DataFrame)>>,
+    /// Plans frames; made anew after a change of settings or plugins.
+    planner: Mutex<Option<FramePlanner>>,
+    /// How many static tables there have been.
+    tables: AtomicUsize,
     /// Plugins that every query of the session may call, by name.
     plugins: Mutex<BTreeMap<String, PluginSpec>>,
 }
@@ -83,15 +98,16 @@ impl SessionBuilder {
         let inner = Inner {
             clock: self.clock,
             sources: self.sources,
-            sinks: self.sinks,
             open_checkpoint: self.open_checkpoint,
             settings: Mutex::default(),
             state_limits: Mutex::default(),
             plugin_host: OnceLock::new(),
             views: Mutex::default(),
+            planner: Mutex::default(),
+            tables: AtomicUsize::new(0),
             plugins: Mutex::default(),
         };
-        Session { inner: Arc::new(inner) }
+        Session { inner: Arc::new(inner), sinks: self.sinks }
     }
 }
 
@@ -123,17 +139,59 @@ impl Session {
         DataStreamReader::new(self.clone())
     }
 
-    /// A query in SQL over the temporary views.
+    /// Reads a static table.
+    pub fn read(&self) -> DataFrameReader {
+        DataFrameReader::new(self.clone())
+    }
+
+    /// A static table of rows in memory (Spark's `createDataFrame`).
     ///
     /// # Errors
-    /// When it does not parse. What it means is checked when it starts.
+    /// When the rows have other columns than `schema`.
+    pub fn create_data_frame(&self, schema: SchemaRef, rows: Vec<RecordBatch>) -> Result<DataFrame, RuntimeError> {
+        if let Some(other) = rows.iter().find(|rows| !schema.contains(&rows.schema())) {
+            let reason = format!("the rows have the columns {:?}, not {:?}", other.schema().fields(), schema.fields());
+            return Err(RuntimeError::Invalid { reason, hint: None });
+        }
+        let table = |name| Ok((Arc::clone(&schema), TableSpec::Rows { name, schema: Arc::clone(&schema), rows }));
+        data_frame::static_table(self, table)
+    }
+
+    /// A query in SQL over the temporary views, as they are now.
+    ///
+    /// # Errors
+    /// When it does not parse, or names what is not there.
     pub fn sql(&self, sql: &str) -> Result<DataFrame, RuntimeError> {
-        Ok(DataFrame::query(self.clone(), sql.to_owned()))
+        let mut views: Vec<(String, DataFrame)> = Vec::new();
+        for name in millstream_plan::frame::relations_of(sql)? {
+            let found = lock(&self.inner.views).get(&name.to_lowercase()).cloned();
+            views.extend(found.filter(|(name, _)| !views.iter().any(|(known, _)| known == name)));
+        }
+        DataFrame::sql(self, sql, views)
+    }
+
+    /// A temporary view.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub fn table(&self, name: &str) -> Result<DataFrame, RuntimeError> {
+        let found = lock(&self.inner.views).get(&name.to_lowercase()).map(|(_, frame)| frame.clone());
+        found.ok_or_else(|| {
+            let known = lock(&self.inner.views).values().map(|(name, _)| name.clone()).collect::<Vec<_>>().join(", ");
+            let known = if known.is_empty() { "there is none".to_owned() } else { format!("there are {known}") };
+            RuntimeError::Invalid { reason: format!("there is no view `{name}`"), hint: Some(known) }
+        })
+    }
+
+    /// Forgets a temporary view; whether there was one.
+    pub fn drop_temp_view(&self, name: &str) -> bool {
+        lock(&self.inner.views).remove(&name.to_lowercase()).is_some()
     }
 
     /// Makes the functions of a component callable in SQL.
     pub fn register_plugin(&self, plugin: PluginSpec) {
         lock(&self.inner.plugins).insert(plugin.name.clone(), plugin);
+        *lock(&self.inner.planner) = None;
     }
 
     /// Sets a setting by its name for queries that start from now on.
@@ -141,7 +199,9 @@ impl Session {
     /// # Errors
     /// When the name is unknown or the value does not fit.
     pub fn set(&self, name: &str, value: &str) -> Result<(), RuntimeError> {
-        Ok(lock(&self.inner.settings).set(name, value)?)
+        lock(&self.inner.settings).set(name, value)?;
+        *lock(&self.inner.planner) = None;
+        Ok(())
     }
 
     /// The settings of queries that start from now on.
@@ -166,7 +226,7 @@ impl Session {
 
     /// The sink connectors.
     pub fn sinks(&self) -> &SinkRegistry {
-        &self.inner.sinks
+        &self.sinks
     }
 
     /// The clock.
@@ -198,15 +258,29 @@ impl Session {
         (self.inner.open_checkpoint)(place, options)
     }
 
-    pub(crate) fn add_view(&self, name: &str, frame: DataFrame) {
-        lock(&self.inner.views).insert(name.to_owned(), frame);
+    fn add_view(&self, name: &str, frame: DataFrame) {
+        lock(&self.inner.views).insert(name.to_lowercase(), (name.to_owned(), frame));
     }
 
-    pub(crate) fn views(&self) -> BTreeMap<String, DataFrame> {
-        lock(&self.inner.views).clone()
+    /// This session with one more sink.
+    fn with_sink(&self, format: &str, factory: Arc<dyn SinkFactory>) -> Self {
+        let mut session = self.clone();
+        session.sinks.register(format, factory);
+        session
+    }
+
+    /// A number that no other static table of the session has.
+    fn next_number(&self) -> usize {
+        self.inner.tables.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) fn plugins(&self) -> Vec<PluginSpec> {
         lock(&self.inner.plugins).values().cloned().collect()
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").finish_non_exhaustive()
     }
 }

@@ -1,14 +1,21 @@
 //! `frame.write_stream()` (Spark's `DataStreamWriter`).
 
 use super::DataFrame;
-use super::data_frame::Content;
 use crate::RuntimeError;
 use crate::query::StreamingQuery;
 use crate::query::{ProgressListener, checkpoint_option, without_checkpoint};
-use crate::spec::{QuerySpec, StreamSpec};
-use millstream_common::{Options, OutputMode, Trigger};
-use millstream_sink::SinkSpec;
+use crate::spec::QuerySpec;
+use arrow::array::RecordBatch;
+use millstream_common::{BatchId, Options, OutputMode, Trigger};
+use millstream_sink::connectors::foreach::{ForeachFactory, ForeachWriter};
+use millstream_sink::connectors::foreach_batch::ForeachBatchFactory;
+use millstream_sink::{SinkFactory, SinkSpec};
 use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::Arc;
+
+const FOREACH: &str = "foreach";
+const FOREACH_BATCH: &str = "foreachBatch";
 
 /// Describes a query's output, part by part, until `start`.
 #[must_use]
@@ -20,6 +27,9 @@ pub struct DataStreamWriter {
     format: Option<String>,
     options: Options,
     listener: Option<ProgressListener>,
+    /// The sink over code of the program, if it is one.
+    own: Option<Arc<dyn SinkFactory>>,
+    uids: BTreeMap<String, String>,
 }
 
 impl DataStreamWriter {
@@ -32,6 +42,8 @@ impl DataStreamWriter {
             format: None,
             options: Options::new(),
             listener: None,
+            own: None,
+            uids: BTreeMap::new(),
         }
     }
 
@@ -44,6 +56,34 @@ impl DataStreamWriter {
     /// The connector: `console`, `memory`, `parquet`, …
     pub fn format(mut self, format: &str) -> Self {
         self.format = Some(format.to_owned());
+        self.own = None;
+        self
+    }
+
+    /// Hands each batch to a function: the rows, in at least one piece, and the batch's id. When it fails, the batch fails and the
+    /// query stops; the next start hands over the same batch with the same id. So rows may come twice, and the id tells.
+    pub fn foreach_batch<E: Into<Box<dyn Error + Send + Sync>>>(
+        self,
+        mut function: impl FnMut(&[RecordBatch], BatchId) -> Result<(), E> + Send + 'static,
+    ) -> Self {
+        let factory = ForeachBatchFactory::new(move |rows, batch| function(rows, batch).map_err(Into::into));
+        self.own_sink(FOREACH_BATCH, Arc::new(factory))
+    }
+
+    /// Hands each row to a writer, at least once; see [`ForeachWriter`].
+    pub fn foreach(self, writer: impl ForeachWriter) -> Self {
+        self.own_sink(FOREACH, Arc::new(ForeachFactory::new(writer)))
+    }
+
+    fn own_sink(mut self, format: &str, factory: Arc<dyn SinkFactory>) -> Self {
+        self.format = Some(format.to_owned());
+        self.own = Some(factory);
+        self
+    }
+
+    /// Lets a stateful operator that would be called `natural` be called `uid`: keeps its state when a name has changed.
+    pub fn uid(mut self, natural: &str, uid: &str) -> Self {
+        self.uids.insert(natural.to_owned(), uid.to_owned());
         self
     }
 
@@ -71,30 +111,31 @@ impl DataStreamWriter {
         self
     }
 
-    /// The query as it would start.
+    /// The query as it would start. One with `foreach` or `foreach_batch` starts by [`start`](Self::start) only: no other session
+    /// has its sink.
     ///
     /// # Errors
-    /// When there is no format, or views refer to each other in a circle.
+    /// When there is no format.
     pub fn spec(&self) -> Result<QuerySpec, RuntimeError> {
         let format = self.format.clone().ok_or_else(|| RuntimeError::Invalid {
             reason: "a query needs a sink".into(),
             hint: Some("call .format(\"console\"), .format(\"memory\"), …".into()),
         })?;
-        let (streams, sql) = resolve(&self.frame);
-        let session = &self.frame.session;
+        let reads = self.frame.reads();
+        let session = self.frame.session();
         Ok(QuerySpec {
             name: self.name.clone(),
-            streams,
-            tables: Vec::new(),
+            streams: reads.streams.clone(),
+            tables: reads.tables.clone(),
             plugins: session.plugins(),
-            sql,
+            query: self.frame.frame().clone().into(),
             mode: self.mode,
             trigger: self.trigger,
             checkpoint: checkpoint_option(&self.options),
             sink: SinkSpec { format, options: without_checkpoint(&self.options) },
             checkpoint_options: Vec::new(),
             settings: session.settings(),
-            uids: BTreeMap::new(),
+            uids: self.uids.clone(),
             state: session.state_limits(),
             late_rows: None,
         })
@@ -106,30 +147,19 @@ impl DataStreamWriter {
     /// When anything does not fit; see [`StreamingQuery::start`].
     pub fn start(mut self) -> Result<StreamingQuery, RuntimeError> {
         let spec = self.spec()?;
-        StreamingQuery::start(&self.frame.session, spec, self.listener.take())
+        let session = self.frame.session();
+        let session = match self.own.take() {
+            Some(factory) => session.with_sink(&spec.sink.format, factory),
+            None => session.clone(),
+        };
+        StreamingQuery::start(&session, spec, self.listener.take())
     }
-}
 
-/// The streams behind a frame, and its SQL. Views over queries become WITH clauses of their names.
-fn resolve(frame: &DataFrame) -> (Vec<StreamSpec>, String) {
-    let sql = match &frame.content {
-        Content::Stream(stream) => {
-            let mut stream = stream.as_ref().clone();
-            stream.source.name = "stream".into();
-            return (vec![stream], "SELECT * FROM stream".into());
-        }
-        Content::Query(sql) => sql.clone(),
-    };
-    let mut streams = Vec::new();
-    let mut views = Vec::new();
-    for (name, view) in frame.session.views() {
-        match view.content {
-            Content::Stream(mut stream) => {
-                stream.source.name = name;
-                streams.push(*stream);
-            }
-            Content::Query(sql) => views.push((name, sql)),
-        }
+    /// Starts the query, writing to a folder or file.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_path(self, path: &str) -> Result<StreamingQuery, RuntimeError> {
+        self.option("path", path).start()
     }
-    (streams, millstream_plan::with_views(&sql, &views))
 }

@@ -3,6 +3,8 @@
 
 pub mod console;
 pub mod file;
+pub mod foreach;
+pub mod foreach_batch;
 pub mod memory;
 pub mod noop;
 
@@ -28,4 +30,14 @@ impl SinkRegistry {
         }
         registry
     }
+}
+
+/// What the panic of a function of the program says.
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        (Some(text), _) => text,
+        (_, Some(text)) => text.as_str(),
+        _ => "without a word",
+    };
+    format!("it panicked: {text}")
 }
