@@ -33,6 +33,7 @@ pub mod repartition;
 mod session;
 mod settings;
 mod spec;
+pub mod streams;
 
 pub use error::RuntimeError;
 pub use millstream_common::{BatchId, Clock, ManualClock, Options, OutputMode, QueryId, RunId, StopSignal, Trigger};
@@ -44,3 +45,4 @@ pub use query::{ColumnChange, QueryChange, QueryRun, StreamingQuery, Swapped};
 pub use session::{DataFrame, DataFrameReader, DataStreamReader, DataStreamWriter, GroupedData, Session};
 pub use settings::Settings;
 pub use spec::{PluginSpec, QuerySpec, StateLimits, StreamSpec, TableSpec};
+pub use streams::{StreamingQueryListener, StreamingQueryManager};

@@ -1,8 +1,9 @@
 //! A query on a thread of its own, and the handle to it (Spark's `StreamingQuery`).
 
-use super::progress::Progress;
+use super::progress::{Progress, iso_ms};
 use super::run::QueryRun;
 use super::swap::{SwapQueue, SwapRequest, Swapped};
+use crate::streams::StreamingQueryManager;
 use crate::{QuerySpec, RuntimeError, Session};
 use millstream_common::{Fault, Hint, QueryId, RunId, StopSignal, Trigger};
 use millstream_wasm::{PluginHost, PluginSlot};
@@ -62,9 +63,10 @@ impl Shared {
 /// Called with the progress of every batch, on the query's thread.
 pub type ProgressListener = Box<dyn FnMut(&Progress) + Send>;
 
-/// A running query.
+/// A running query. Cheap to clone; clones are handles to the same run.
 ///
 /// Dropping the handle does not stop the query; [`stop`](Self::stop) does.
+#[derive(Clone)]
 pub struct StreamingQuery {
     id: QueryId,
     run_id: RunId,
@@ -74,7 +76,7 @@ pub struct StreamingQuery {
     /// Where the plugins stand, for comparing a candidate with what runs.
     slots: Vec<Arc<PluginSlot>>,
     host: Arc<PluginHost>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
 impl StreamingQuery {
@@ -87,6 +89,8 @@ impl StreamingQuery {
         spec: QuerySpec,
         mut listener: Option<ProgressListener>,
     ) -> Result<Self, RuntimeError> {
+        let streams = session.streams();
+        streams.check_name(spec.name.as_deref())?;
         let stop = StopSignal::new();
         let mut run = QueryRun::open(session, spec, stop.clone())?;
         let shown = Shown { explain: run.explain(), ..Shown::default() };
@@ -99,29 +103,40 @@ impl StreamingQuery {
             swaps: run.swaps.clone(),
             slots: run.plugins.iter().map(|plugin| Arc::clone(&plugin.slot)).collect(),
             host: Arc::clone(&run.host),
-            thread: Mutex::new(None),
+            thread: Arc::default(),
         };
         let name = format!("query-{}", run.name.as_deref().unwrap_or("unnamed"));
+        let of_session = streams.clone();
         let body = move || {
             let mut run = run;
-            let outcome = drive(&mut run, &shared, &mut listener);
-            match outcome {
-                Ok(()) => run.close(),
-                Err(error) => {
-                    run.swaps.close("the query has failed");
-                    shared.update(|shown| shown.error = Some(Arc::new(error)));
-                    drop(run);
+            let (id, run_id) = (run.id, run.run_id);
+            let outcome = drive(&mut run, &shared, &mut listener, &of_session);
+            let error = match outcome {
+                Ok(()) => {
+                    run.close();
+                    None
                 }
-            }
+                Err(error) => {
+                    let error = Arc::new(error);
+                    run.swaps.close("the query has failed");
+                    shared.update(|shown| shown.error = Some(Arc::clone(&error)));
+                    drop(run);
+                    Some(error)
+                }
+            };
+            // Whoever waited for the end finds it in the session as well.
+            of_session.terminated(id, run_id, error);
             shared.update(|shown| {
                 shown.is_over = true;
                 shown.status = QueryStatus { message: "stopped".into(), ..QueryStatus::default() };
             });
         };
-        let thread = std::thread::Builder::new()
-            .name(name)
-            .spawn(body)
-            .map_err(|error| RuntimeError::Thread { reason: error.to_string() })?;
+        streams.started(&query, iso_ms(session.clock().now_ms()));
+        let thread = std::thread::Builder::new().name(name).spawn(body).map_err(|error| {
+            let error = Arc::new(RuntimeError::Thread { reason: error.to_string() });
+            streams.terminated(query.id, query.run_id, Some(Arc::clone(&error)));
+            RuntimeError::Thread { reason: error.to_string() }
+        })?;
         *query.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(query)
     }
@@ -269,7 +284,13 @@ impl StreamingQuery {
 }
 
 /// The loop: trigger by trigger until the trigger is done or stopping was asked for.
-fn drive(run: &mut QueryRun, shared: &Shared, listener: &mut Option<ProgressListener>) -> Result<(), RuntimeError> {
+fn drive(
+    run: &mut QueryRun,
+    shared: &Shared,
+    listener: &mut Option<ProgressListener>,
+    streams: &StreamingQueryManager,
+) -> Result<(), RuntimeError> {
+    let mut told_ms = run.clock.now_ms();
     while !run.stop.is_set() {
         let began_ms = run.clock.now_ms();
         let was_unfinished = run.has_unfinished();
@@ -284,6 +305,8 @@ fn drive(run: &mut QueryRun, shared: &Shared, listener: &mut Option<ProgressList
             if let Some(listener) = listener {
                 listener(&progress);
             }
+            streams.progressed(&progress);
+            told_ms = run.clock.now_ms();
             let keep = run.settings.recent_progress;
             shared.update(|shown| {
                 shown.recent.push_back(progress);
@@ -300,6 +323,11 @@ fn drive(run: &mut QueryRun, shared: &Shared, listener: &mut Option<ProgressList
                 shown.status.message = "waiting for data to arrive".into();
             }
         });
+        let now = run.clock.now_ms();
+        if !has_run && now.saturating_sub(told_ms) >= run.settings.idle_progress_ms as i64 {
+            streams.idle(run.id, run.run_id, iso_ms(now));
+            told_ms = now;
+        }
         let done = match run.trigger {
             Trigger::Once => !was_unfinished,
             Trigger::AvailableNow => !has_run,

@@ -14,6 +14,7 @@ pub use reader::{DataFrameReader, DataStreamReader};
 pub use writer::DataStreamWriter;
 
 use crate::spec::{PluginSpec, StateLimits, TableSpec};
+use crate::streams::StreamingQueryManager;
 use crate::{RuntimeError, Settings};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -54,6 +55,7 @@ struct Inner {
     tables: AtomicUsize,
     /// Plugins that every query of the session may call, by name.
     plugins: Mutex<BTreeMap<String, PluginSpec>>,
+    streams: StreamingQueryManager,
 }
 
 /// Makes a [`Session`] with other parts than the built-in ones.
@@ -106,6 +108,7 @@ impl SessionBuilder {
             planner: Mutex::default(),
             tables: AtomicUsize::new(0),
             plugins: Mutex::default(),
+            streams: StreamingQueryManager::default(),
         };
         Session { inner: Arc::new(inner), sinks: self.sinks }
     }
@@ -217,6 +220,11 @@ impl Session {
     /// What the state of a query may take that starts from now on.
     pub fn state_limits(&self) -> StateLimits {
         lock(&self.inner.state_limits).clone()
+    }
+
+    /// The running queries, and those who hear of them.
+    pub fn streams(&self) -> StreamingQueryManager {
+        self.inner.streams.clone()
     }
 
     /// The source connectors.
