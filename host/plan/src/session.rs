@@ -22,6 +22,7 @@ use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, LogicalPlanBuilder, ScalarUDF};
 use datafusion::optimizer::{Analyzer, Optimizer};
 use datafusion::prelude::{SessionConfig, SessionContext};
+use millstream_operators::LateRowsPolicy;
 use millstream_wasm::FunctionKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -137,7 +138,11 @@ fn build_state(
         Purpose::Stream => &STREAM_RULES_OFF,
         Purpose::Batch(_) => &[],
     };
-    let off = |name: &str| RULES_OFF.contains(&name) || rules_off.contains(&name);
+    // Late rows that are kept are kept whole, so columns that the query itself does not need are carried along.
+    let keeps_whole_rows = input.settings.beyond.late_rows == Some(LateRowsPolicy::Keep);
+    let off = |name: &str| {
+        RULES_OFF.contains(&name) || rules_off.contains(&name) || (keeps_whole_rows && name == "optimize_projections")
+    };
     let kept = Optimizer::new().rules.into_iter().filter(|rule| !off(rule.name()));
     let rules = kept.chain(parts.optimizer_rules).collect();
     let mut builder = SessionStateBuilder::new()

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, anyhow};
 use millstream_wasm::build::{self, Part, Profile};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 /// The bytes of a component by the name of its file: an example of `tests/components`, or a plugin of `plugins/`
@@ -20,7 +20,9 @@ pub fn component(name: &str) -> Result<Vec<u8>> {
 }
 
 fn build_all() -> Result<HashMap<String, PathBuf>> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    // Cargo tells where the package of the test is now; a program that is run without cargo is where it was built.
+    let package = std::env::var_os("CARGO_MANIFEST_DIR");
+    let workspace = package.map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from).join("../..");
     let target = build::guest_target_dir();
     let toolchain = build::find_toolchain(&target, &|_| {})?;
     let mut files = Vec::new();
