@@ -8,7 +8,7 @@
 
 mod support;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::datatypes::TimestampMicrosecondType;
 use hashbrown::HashMap;
 use millstream_runtime::OutputMode;

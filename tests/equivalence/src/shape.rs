@@ -121,6 +121,7 @@ impl Shape {
 ///
 /// # Panics
 /// When there is no such kind.
+#[allow(clippy::panic, reason = "the names are those above")]
 pub(crate) fn random(name: &str, random: &mut StdRng) -> Shape {
     use OutputMode::{Append, Complete, Update};
     let filter = filter(random);

@@ -120,7 +120,7 @@ fn state_goes_from_two_to_five_to_one_and_every_batch_stays_readable() {
     let partitions =
         |batch| rows_after(&world, batch).iter().map(|row| row.rsplit(' ').next().unwrap().to_owned()).max();
     assert_eq!((partitions(0).unwrap(), partitions(4).unwrap()), ("1".into(), "0".into()));
-    assert!(partitions(2).unwrap() > "1".to_owned());
+    assert!(partitions(2).unwrap().as_str() > "1");
     let report = verify(&world.session, &place(None)).unwrap();
     assert!(report.findings.is_empty() && report.stores == 5, "{report:?}");
     let summary = checkpoint(&world.session, &place(None), true).unwrap();

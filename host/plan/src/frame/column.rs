@@ -32,6 +32,7 @@ struct Content {
 }
 
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "nearly every column is a value, and its content is boxed as a whole")]
 enum Kind {
     Value(Expr),
     /// `*` or `name.*`.

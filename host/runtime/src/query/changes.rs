@@ -268,14 +268,13 @@ fn columns(stored: &[StateFamily], planned: &[StateFamily]) -> Vec<ColumnChange>
     names.sort();
     names.dedup();
     let many = names.len() > 1;
-    let side = |families: &[StateFamily], name: &str, parts: fn(&StateFamily) -> &[StatePart]| {
+    let side = |families: &[StateFamily], name: &str, parts: Parts| {
         let family = families.iter().find(|family| family.name == name);
         family.map(|family| parts(family).iter().flat_map(StatePart::columns).collect::<Vec<_>>()).unwrap_or_default()
     };
     let mut changes = Vec::new();
     for name in names {
-        let sides: [(&'static str, fn(&StateFamily) -> &[StatePart]); 2] =
-            [("key", |family| &family.key), ("value", |family| &family.value)];
+        let sides: [(&'static str, Parts); 2] = [("key", |family| &family.key), ("value", |family| &family.value)];
         for (which, parts) in sides {
             for (column, was, is) in pairs(&side(stored, name, parts), &side(planned, name, parts)) {
                 let family = many.then(|| name.clone());
@@ -285,6 +284,9 @@ fn columns(stored: &[StateFamily], planned: &[StateFamily]) -> Vec<ColumnChange>
     }
     changes
 }
+
+/// The key's or the value's parts of a family.
+type Parts = fn(&StateFamily) -> &[StatePart];
 
 /// Name, stored type, planned type.
 type Pair = (String, Option<String>, Option<String>);

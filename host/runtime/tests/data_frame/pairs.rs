@@ -209,7 +209,7 @@ fn duplicates_are_dropped() {
 #[test]
 fn a_stream_joins_a_table() {
     let keys = "SELECT e.word, e.n, l.lim FROM events e JOIN limits l ON e.word = l.word";
-    same(keys, Append, |world| world.stream("events").select(["word", "n"])?.join(&world.limits(), &["WORD"], "inner"));
+    same(keys, Append, |world| world.stream("events").select(["word", "n"])?.join(&world.limits(), ["WORD"], "inner"));
     same(keys, Append, |world| {
         let (e, l) = (world.stream("events").alias("e")?, world.limits().alias("l")?);
         e.join(&l, col("e.word").eq(col("l.word")), "inner")?.select(["e.word", "e.n", "l.lim"])
@@ -228,7 +228,7 @@ fn a_stream_joins_a_table() {
     });
     for (how, word) in [("left_semi", "LEFT SEMI"), ("anti", "LEFT ANTI")] {
         let sql = format!("SELECT e.word, e.n FROM events e {word} JOIN limits l ON e.word = l.word");
-        same(&sql, Append, |world| world.stream("events").select(["word", "n"])?.join(&world.limits(), &["word"], how));
+        same(&sql, Append, |world| world.stream("events").select(["word", "n"])?.join(&world.limits(), ["word"], how));
     }
     same("SELECT e.word, l.lim FROM events e CROSS JOIN limits l", Append, |world| {
         let (e, l) = (world.stream("events").alias("e")?, world.limits().alias("l")?);
@@ -355,12 +355,12 @@ fn a_static_side_may_be_computed() {
     same(sql, Append, |world| {
         let limits = world.limits().with_watermark("lim", "1 second")?;
         let most = limits.group_by(["word"]).agg(["max(lim) AS most"])?;
-        world.stream("events").select(["word", "n"])?.join(&most, &["word"], "inner")
+        world.stream("events").select(["word", "n"])?.join(&most, ["word"], "inner")
     });
     let sql = "SELECT e.word, e.n FROM events e JOIN (SELECT DISTINCT word FROM limits) l ON e.word = l.word";
     same(sql, Append, |world| {
         let words = world.limits().drop_duplicates(&["word"])?.drop(&["lim"])?;
-        world.stream("events").select(["word", "n"])?.join(&words, &["word"], "inner")
+        world.stream("events").select(["word", "n"])?.join(&words, ["word"], "inner")
     });
 }
 

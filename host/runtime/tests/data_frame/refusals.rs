@@ -22,7 +22,7 @@ fn a_column_that_is_not_there_is_refused_where_it_is_written() {
         ("order_by", refused(events.order_by(["wrod"]))),
         ("with_watermark", refused(events.with_watermark("wrod", "1 second"))),
         ("drop_duplicates", refused(events.drop_duplicates(&["wrod"]))),
-        ("join", refused(events.join(&world.limits(), &["wrod"], "inner"))),
+        ("join", refused(events.join(&world.limits(), ["wrod"], "inner"))),
         ("sql", refused(world.session.sql("SELECT wrod FROM (SELECT 1 AS word)"))),
     ] {
         assert!(
@@ -46,7 +46,7 @@ fn texts_that_do_not_parse_and_columns_in_wrong_places_are_refused() {
         ("is not the name of a column", refused(events.select([col("a..b")]))),
         ("`no such type`", refused(events.select([col("n").cast("no such type")]))),
         ("no column is left", refused(events.drop(&["ts", "word", "n", "tags"]))),
-        ("no kind of join", refused(events.join(&world.limits(), &["word"], "sideways"))),
+        ("no kind of join", refused(events.join(&world.limits(), ["word"], "sideways"))),
         ("needs at least one column", refused(events.join(&world.limits(), [], "inner"))),
         ("must be a TIMESTAMP", refused(events.with_watermark("word", "1 second"))),
         ("not a duration", refused(events.with_watermark("ts", "soon"))),

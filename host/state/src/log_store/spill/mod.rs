@@ -35,6 +35,9 @@ const MOST_RUNS: usize = 32;
 /// Rows that no longer count may be as many as those that do, and so many more.
 const IDLE_ROWS: u64 = 4096;
 
+/// Takes the place, the key and the value of a row.
+pub(super) type Visit<'a> = dyn FnMut(Place, &[u8], &[u8]) + 'a;
+
 /// A key that is looked for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted<'a> {
@@ -120,7 +123,7 @@ impl Spill {
     }
 
     /// Calls `visit` with every key that has a value and a prefix of `through` or below, in order.
-    pub(super) fn each(&self, through: u64, visit: &mut dyn FnMut(Place, &[u8], &[u8])) -> io::Result<()> {
+    pub(super) fn each(&self, through: u64, visit: &mut Visit<'_>) -> io::Result<()> {
         let mut merge = Merge::new(&self.layers, through);
         while let Some(row) = merge.next()? {
             if let Some(value) = row.value {
