@@ -54,7 +54,8 @@ pub(crate) fn spec(edition: &Edition) -> QuerySpec {
     };
     let limits = PluginLimits { deadline: Duration::from_secs(10), ..PluginLimits::default() };
     QuerySpec {
-        name: Some("swapped".into()),
+        // A killed query is gone with its process; here its last retries may outlive it, and would hold its name.
+        name: None,
         streams: vec![StreamSpec {
             source,
             event_time: Some(EventTime { column: "timestamp".into(), delay_us: 0 }),

@@ -3,8 +3,12 @@
 #![allow(dead_code, reason = "each benchmark uses its part")]
 #![allow(unsafe_code, reason = "clock_gettime")]
 
+mod memory_files;
+
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
+use memory_files::MemoryFiles;
+use millstream_common::DurableFiles;
 use millstream_plan::EventTime;
 use millstream_plan::ddl::parse_ddl;
 use millstream_runtime::{
@@ -66,7 +70,7 @@ impl Bench {
         let stream = streams.create("t", query.schema);
         let mut sources = SourceRegistry::with_builtins();
         sources.register("memory", Arc::new(streams));
-        let files = millstream_checkpoint::open_files("memory:///", &[]).expect("memory");
+        let files: Arc<dyn DurableFiles> = Arc::new(MemoryFiles::default());
         let session =
             Session::builder().sources(sources).open_checkpoint(Arc::new(move |_, _| Ok(Arc::clone(&files)))).build();
         let settings = Settings { partitions: query.partitions, ..Settings::default() };

@@ -10,6 +10,7 @@ use crate::{QuerySpec, RuntimeError, Session, Settings, repartition};
 use arrow::datatypes::SchemaRef;
 use millstream_checkpoint::{
     Checkpoint, CheckpointError, ConnectorPin, Lease, LeaseHolder, OffsetEntry, OffsetRange, PluginPin, ResumePoint,
+    StatePin,
 };
 use millstream_common::{
     BatchId, BatchTime, Clock, DurableFiles, OperatorUid, OutputMode, QueryId, ReadLimit, RunId, ScopedFiles,
@@ -46,6 +47,8 @@ pub struct QueryRun {
     pub(super) connectors: BTreeMap<String, ConnectorPin>,
     pub(super) slots: Vec<SourceSlot>,
     pub(super) pipeline: Pipeline,
+    /// What the state of each operator is made of; the same for the whole run.
+    state_schemas: BTreeMap<String, StatePin>,
     pub(super) schema: SchemaRef,
     pub(super) plugins: Vec<RunningPlugin>,
     pub(super) host: Arc<PluginHost>,
@@ -116,7 +119,7 @@ impl QueryRun {
             let files = &manifests[&operator.uid().clone()];
             operator.open(&opener, files).map_err(RuntimeError::from)
         })?;
-        let Planned { host, plugins, plan, batch_time } = planned;
+        let Planned { host, plugins, mut plan, batch_time } = planned;
         let edited: Vec<_> = open::edited_plugins(&spec.plugins, &recovered).into_iter().cloned().collect();
         let sources = open::sources(session, &spec, &plan, &recovered, &checkpoint, &stop)?;
         let mut connectors = recovery::connectors(session, &spec)?;
@@ -144,6 +147,7 @@ impl QueryRun {
             sources,
             connectors,
             slots: plan.slots,
+            state_schemas: recovery::state_schemas(&mut plan.pipeline),
             pipeline: plan.pipeline,
             schema: plan.schema,
             plugins,
@@ -248,7 +252,7 @@ impl QueryRun {
             sources: ranges,
             settings: self.settings.frozen(),
             plugins: self.plugins.iter().map(|plugin| (plugin.slot.name().to_owned(), pin(plugin))).collect(),
-            state_schemas: recovery::state_schemas(&mut self.pipeline),
+            state_schemas: self.state_schemas.clone(),
             connectors: self.connectors.clone(),
             output_mode: Some(self.mode),
             repartition: None,
