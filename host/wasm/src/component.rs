@@ -25,6 +25,7 @@ const COMPONENT_BYTES: usize = 256 << 20;
 pub struct Component {
     digest: Digest,
     size_bytes: usize,
+    wit_version: &'static str,
     functions: Vec<FunctionSignature>,
     imports: Vec<String>,
     exports: Vec<String>,
@@ -71,7 +72,7 @@ impl Component {
 
     /// The version of `millstream:plugin` it was built against.
     pub fn wit_version(&self) -> &str {
-        wire::WIT_VERSION
+        self.wit_version
     }
 
     /// The size of its file.
@@ -105,10 +106,18 @@ pub(crate) fn load(host: &PluginHost, plugin: &str, bytes: &[u8], digest: Digest
         compiled.get_export_index(Some(&interface), function)
     };
     check_imports(&imports).map_err(foreign)?;
-    let (scalar, table) = (index(wire::SCALAR, "call"), index(wire::TABLE, "call"));
-    let describe = index(wire::DESCRIBE, "describe").ok_or_else(|| foreign(missing(wire::DESCRIBE, &exports)))?;
+    let newest = wire::VERSIONS[0];
+    let described =
+        |version: &&'static str| Some((*version, index(&wire::interface(wire::DESCRIBE, version), "describe")?));
+    let (wit_version, describe) = wire::VERSIONS
+        .iter()
+        .find_map(described)
+        .ok_or_else(|| foreign(missing(&wire::interface(wire::DESCRIBE, newest), &exports)))?;
+    let call = |name: &str| index(&wire::interface(name, wit_version), "call");
+    let (scalar, table) = (call(wire::SCALAR), call(wire::TABLE));
     if scalar.is_none() && table.is_none() {
-        return Err(foreign(missing(&format!("{}` or `{}", wire::SCALAR, wire::TABLE), &exports)));
+        let [scalar, table] = [wire::SCALAR, wire::TABLE].map(|name| wire::interface(name, wit_version));
+        return Err(foreign(missing(&format!("{scalar}` or `{table}"), &exports)));
     }
     let pre = host.linker().instantiate_pre(&compiled).map_err(|e| foreign(format!("{e:#}")))?;
 
@@ -118,7 +127,7 @@ pub(crate) fn load(host: &PluginHost, plugin: &str, bytes: &[u8], digest: Digest
     let functions = instance.describe().map_err(|failure| failure.into_error(plugin, "describe"))?;
     let functions = description::signatures(functions, entry.scalar.is_some(), entry.table.is_some())
         .map_err(|reason| WasmError::BadDescription { plugin: plugin.to_owned(), reason })?;
-    Ok(Component { digest, size_bytes: bytes.len(), functions, imports, exports, entry })
+    Ok(Component { digest, size_bytes: bytes.len(), wit_version, functions, imports, exports, entry })
 }
 
 fn not_a_component(bytes: &[u8]) -> Option<String> {
@@ -135,12 +144,13 @@ fn not_a_component(bytes: &[u8]) -> Option<String> {
 }
 
 fn check_imports(imports: &[String]) -> Result<(), String> {
-    let granted = |name: &str| name == wire::LOG || name == wire::TYPES;
+    let granted = |name: &str| matches!(wire::known(name), Some(wire::LOG | wire::TYPES));
     let foreign: Vec<_> = imports.iter().filter(|name| !granted(name)).map(|name| format!("`{name}`")).collect();
     if foreign.is_empty() {
         return Ok(());
     }
-    Err(format!("it imports {}, and plugins are granted `{}` only", foreign.join(", "), wire::LOG))
+    let log = wire::interface(wire::LOG, wire::VERSIONS[0]);
+    Err(format!("it imports {}, and plugins are granted `{log}` only", foreign.join(", ")))
 }
 
 fn missing(wanted: &str, exports: &[String]) -> String {

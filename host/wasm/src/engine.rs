@@ -151,8 +151,11 @@ fn tick(engine: &Engine) -> Result<(), WasmError> {
 }
 
 fn link_log(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
-    linker.instance(wire::TYPES)?;
-    linker.instance(wire::LOG)?.func_wrap("log", log)
+    for version in wire::VERSIONS {
+        linker.instance(&wire::interface(wire::TYPES, version))?;
+        linker.instance(&wire::interface(wire::LOG, version))?.func_wrap("log", log)?;
+    }
+    Ok(())
 }
 
 fn log(mut store: StoreContextMut<'_, HostState>, (level, message): (wire::Level, WasmStr)) -> wasmtime::Result<()> {

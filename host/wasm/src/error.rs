@@ -153,7 +153,7 @@ impl Hint for WasmError {
         let text = match self {
             Self::NotAComponent { .. } => "build it with `millstream plugin build`",
             Self::ForeignWorld { .. } => {
-                "build it against millstream:plugin@0.1.0; `millstream plugin inspect FILE` shows what it exports and imports"
+                "build it against millstream:plugin@0.2.0; `millstream plugin inspect FILE` shows what it exports and imports"
             }
             Self::Deadline { .. } => {
                 "raise `deadline` of the plugin in the query file, or set `on_fault` to skip or dead-letter"

@@ -9,13 +9,25 @@
 
 use wasmtime::component::{ComponentType, Lift, Lower};
 
-/// The version of the WIT package that this host speaks.
-pub(crate) const WIT_VERSION: &str = "0.1.0";
-pub(crate) const LOG: &str = "millstream:plugin/log@0.1.0";
-pub(crate) const TYPES: &str = "millstream:plugin/types@0.1.0";
-pub(crate) const DESCRIBE: &str = "millstream:plugin/describe@0.1.0";
-pub(crate) const SCALAR: &str = "millstream:plugin/scalar@0.1.0";
-pub(crate) const TABLE: &str = "millstream:plugin/table@0.1.0";
+/// The versions of the WIT package that this host speaks, the newest first. What 0.1.0 has, 0.2.0 has unchanged; so
+/// an old component is entered under the old names, and no value needs another form.
+pub(crate) const VERSIONS: [&str; 2] = ["0.2.0", "0.1.0"];
+pub(crate) const LOG: &str = "log";
+pub(crate) const TYPES: &str = "types";
+pub(crate) const DESCRIBE: &str = "describe";
+pub(crate) const SCALAR: &str = "scalar";
+pub(crate) const TABLE: &str = "table";
+
+/// The full name of an interface in a version of the package.
+pub(crate) fn interface(name: &str, version: &str) -> String {
+    format!("millstream:plugin/{name}@{version}")
+}
+
+/// The name of one of the package's interfaces, from its full name in any version of [`VERSIONS`].
+pub(crate) fn known(full: &str) -> Option<&str> {
+    let (name, version) = full.strip_prefix("millstream:plugin/")?.split_once('@')?;
+    VERSIONS.contains(&version).then_some(name)
+}
 
 /// How important a line of log is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lift)]

@@ -16,7 +16,7 @@ pub(super) fn differences(old: &Component, new: &Component) -> Vec<String> {
         }
     }
     for import in new.imports() {
-        let granted = import == wire::LOG || import == wire::TYPES;
+        let granted = matches!(wire::known(import), Some(wire::LOG | wire::TYPES));
         if !granted && !old.imports().contains(import) {
             differences.push(format!("it imports `{import}`, which the running one does not"));
         }

@@ -20,20 +20,36 @@ fn a_plugin_says_what_it_offers() {
         ]
     );
     assert_eq!(component.digest(), Digest::of(&bytes("text_plugin")));
-    assert_eq!(component.wit_version(), "0.1.0");
+    assert_eq!(component.wit_version(), "0.2.0");
     assert_eq!(component.size_bytes(), bytes("text_plugin").len());
     assert!(
         component.imports().iter().all(|import| import.starts_with("millstream:plugin/")),
         "{:?}",
         component.imports()
     );
-    assert!(component.exports().contains(&"millstream:plugin/table@0.1.0".to_owned()));
+    assert!(component.exports().contains(&"millstream:plugin/table@0.2.0".to_owned()));
 
     let heat = load("heat_plugin").unwrap();
     let (number, heat) = heat.function("heat").unwrap();
     assert_eq!((number, heat.kind, heat.volatility), (0, FunctionKind::Scalar, Volatility::Immutable));
     let hostile = load("hostile").unwrap();
     assert_eq!(hostile.function("rows_seen").unwrap().1.volatility, Volatility::Volatile);
+}
+
+/// The interfaces of 0.1.0 are those of 0.2.0 under other names, so renaming them makes a component of that time.
+#[test]
+fn a_component_of_the_version_before_goes_on_working() {
+    let (now, then) = (b"@0.2.0", b"@0.1.0");
+    let mut old = bytes("heat_plugin");
+    for at in 0..old.len() - now.len() {
+        if &old[at..at + now.len()] == now {
+            old[at..at + now.len()].copy_from_slice(then);
+        }
+    }
+    let component = host().load("heat", &old).unwrap();
+    assert_eq!(component.wit_version(), "0.1.0");
+    assert!(component.imports().iter().chain(component.exports()).all(|name| name.ends_with("@0.1.0")));
+    assert_eq!(component.functions(), load("heat_plugin").unwrap().functions());
 }
 
 #[test]
