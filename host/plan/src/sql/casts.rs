@@ -9,6 +9,7 @@
 //! `CAST(v AS DOUBLE)` would be one column. Where that would happen, and only there, each cast says its type in
 //! a call that the optimiser takes out again.
 
+use crate::sql::call::call;
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -17,8 +18,7 @@ use datafusion::logical_expr::{
     Volatility,
 };
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident,
-    ObjectName, OrderBy, Query, Select, SelectItem, SetExpr, Value, VisitMut, VisitorMut,
+    Expr, GroupByExpr, Ident, OrderBy, Query, Select, SelectItem, SetExpr, Value, VisitMut, VisitorMut,
 };
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -155,20 +155,6 @@ fn name_columns(projection: &mut [SelectItem]) {
         let alias = name.cloned().unwrap_or_else(|| Ident::new(expr.to_string()));
         *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
     }
-}
-
-fn call(name: &str, args: Vec<Expr>) -> Expr {
-    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(name)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
 }
 
 /// `__typed(name, value)`: the value.

@@ -4,6 +4,7 @@
 //! generators in SELECT, `window(...)` as a grouping key) is rewritten in the syntax tree into relations that
 //! [`generator`] plans.
 
+pub(crate) mod call;
 pub(crate) mod casts;
 pub(crate) mod dialect;
 pub(crate) mod generator;

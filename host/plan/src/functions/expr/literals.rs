@@ -5,6 +5,7 @@
 //! spellings that DataFusion cannot tell apart casts, and [`narrow_literals`] over the fresh plan. Neither belongs into
 //! the analyzer: on a plan the spelling is gone, and a BIGINT made by a cast must stay one.
 
+use crate::sql::call::call;
 use std::ops::ControlFlow;
 
 use super::named::rewrite_named;
@@ -14,8 +15,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
-    self, CastKind, CeilFloorKind, ExactNumberInfo, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, Statement, UnaryOperator, Value, VisitMut, VisitorMut,
+    self, CastKind, CeilFloorKind, ExactNumberInfo, Statement, UnaryOperator, Value, VisitMut, VisitorMut,
 };
 
 /// Rewrites what DataFusion's planner cannot tell apart or does not know: `5L` as a cast to BIGINT, `1e3` as a cast to
@@ -76,20 +76,6 @@ fn respelled_number(value: &ast::ValueWithSpan) -> Option<ast::Expr> {
         data_type,
         array: false,
         format: None,
-    })
-}
-
-fn call(name: &str, args: Vec<ast::Expr>) -> ast::Expr {
-    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
-    ast::Expr::Function(ast::Function {
-        name: ObjectName::from(vec![Ident::new(name)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
     })
 }
 

@@ -10,11 +10,12 @@
 //!
 //! Run once over a whole statement, in any order with other rewrites.
 
+use crate::sql::call::call;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, Subscript, Value, ValueWithSpan, VisitMut, VisitorMut, visit_expressions_mut,
+    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Subscript, Value,
+    ValueWithSpan, VisitMut, VisitorMut, visit_expressions_mut,
 };
 
 /// Rewrites every expression below `node`.
@@ -64,7 +65,10 @@ fn rewrite_call(function: &mut Function) {
             let (name, style) =
                 if name == "struct" { ("named_struct", NameStyle::Struct) } else { ("__arrays_zip", NameStyle::Zip) };
             function.name = ObjectName::from(vec![Ident::new(name)]);
-            list.args = with_names(values, style).into_iter().map(argument).collect();
+            list.args = with_names(values, style)
+                .into_iter()
+                .map(|value| FunctionArg::Unnamed(FunctionArgExpr::Expr(value)))
+                .collect();
         }
         "array_sort" if list.args.len() == 2 => {
             function.name = ObjectName::from(vec![Ident::new("__array_sort_by")]);
@@ -189,25 +193,4 @@ impl VisitorMut for Parameters<'_> {
 
 fn text(value: String) -> Expr {
     Expr::Value(Value::SingleQuotedString(value).with_empty_span())
-}
-
-fn argument(value: Expr) -> FunctionArg {
-    FunctionArg::Unnamed(FunctionArgExpr::Expr(value))
-}
-
-fn call(name: &str, args: Vec<Expr>) -> Expr {
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(name)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
-            args: args.into_iter().map(argument).collect(),
-            clauses: Vec::new(),
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
 }

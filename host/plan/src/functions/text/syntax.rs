@@ -8,11 +8,11 @@
 //! Rewritten: `LIKE`, `ILIKE` (also `ANY`), `RLIKE`/`REGEXP`, `TRIM(… FROM …)`, `POSITION(… IN …)`, `DATE'…'`,
 //! `TIMESTAMP'…'`, intervals `DAY TO SECOND` and `YEAR TO MONTH`, `unix_timestamp()`, the units of `timestampadd` and its kin, `decode` with more than two arguments.
 
+use crate::sql::call::call;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, Interval, ObjectName, TimezoneInfo, TrimWhereField, TypedString,
-    UnaryOperator, Value, ValueWithSpan,
+    BinaryOperator, CaseWhen, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    Interval, TimezoneInfo, TrimWhereField, TypedString, UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::time::convert::{DATE_LITERAL, TIMESTAMP_LITERAL};
@@ -27,23 +27,6 @@ const UNIT_FUNCTIONS: [(&str, &str); 7] = [
     ("date_diff", "timestampdiff"),
     ("timediff", "timestampdiff"),
 ];
-
-fn call(name: &str, arguments: Vec<Expr>) -> Expr {
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(name)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
-            args: arguments.into_iter().map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e))).collect(),
-            clauses: Vec::new(),
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
-}
 
 fn text(value: &str) -> Expr {
     Expr::Value(Value::SingleQuotedString(value.to_string()).with_empty_span())
