@@ -118,3 +118,26 @@ pub struct QuerySpec {
     /// Where late rows go, instead of nowhere: `operator STRING, row STRING` (the row as JSON). Beyond Spark.
     pub late_rows: Option<SinkSpec>,
 }
+
+impl QuerySpec {
+    /// A query with what every one has, and the defaults of the rest: no name, no tables, no plugins, append mode, one
+    /// batch after the other, a checkpoint that goes with the run, no limit on its state.
+    pub fn new(query: impl Into<Query>, streams: Vec<StreamSpec>, sink: SinkSpec) -> Self {
+        Self {
+            name: None,
+            streams,
+            tables: Vec::new(),
+            plugins: Vec::new(),
+            query: query.into(),
+            mode: OutputMode::Append,
+            trigger: Trigger::Default,
+            sink,
+            checkpoint: None,
+            checkpoint_options: Vec::new(),
+            settings: Settings::default(),
+            uids: BTreeMap::new(),
+            state: StateLimits::default(),
+            late_rows: None,
+        }
+    }
+}

@@ -6,10 +6,10 @@ use anyhow::{Context, Result, anyhow};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::datatypes::{Schema, SchemaRef};
 use millstream_checkpoint::faulty::Moment;
-use millstream_common::{Options, StopSignal, Trigger, describe_chain};
+use millstream_common::{Options, StopSignal, describe_chain};
 use millstream_plan::ddl::parse_ddl;
 use millstream_plan::{DropDuplicates, EventTime};
-use millstream_runtime::{QueryRun, QuerySpec, Settings, StateLimits, StreamSpec, TableSpec};
+use millstream_runtime::{QueryRun, QuerySpec, StreamSpec, TableSpec};
 use millstream_sink::SinkSpec;
 use millstream_source::SourceSpec;
 use rand::Rng;
@@ -154,18 +154,13 @@ pub(crate) fn spec(shape: &Shape) -> QuerySpec {
     };
     QuerySpec {
         name: Some("shape".into()),
-        streams: vec![stream("a"), stream("b")],
         tables: vec![table().expect("the columns have the table's types")],
-        plugins: Vec::new(),
-        query: shape.sql.as_str().into(),
         mode: shape.mode,
-        trigger: Trigger::Default,
-        sink: SinkSpec { format: "recorder".into(), options: Options::new() },
         checkpoint: Some("checkpoint".into()),
-        checkpoint_options: Vec::new(),
-        settings: Settings::default(),
-        uids: BTreeMap::new(),
-        state: StateLimits::default(),
-        late_rows: None,
+        ..QuerySpec::new(
+            shape.sql.as_str(),
+            vec![stream("a"), stream("b")],
+            SinkSpec { format: "recorder".into(), options: Options::new() },
+        )
     }
 }

@@ -4,7 +4,7 @@ use crate::model::{Count, Event, Model, Windows};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use millstream_checkpoint::faulty::Moment;
-use millstream_common::{Options, OutputMode, StopSignal, Trigger, describe_chain};
+use millstream_common::{Options, OutputMode, StopSignal, describe_chain};
 use millstream_plan::EventTime;
 use millstream_runtime::{Progress, QueryRun, QuerySpec, Settings, StateLimits, StreamSpec};
 use millstream_sink::SinkSpec;
@@ -127,19 +127,15 @@ fn spec(count: Count, random: &mut StdRng) -> QuerySpec {
     };
     QuerySpec {
         name: Some("counts".into()),
-        streams: vec![StreamSpec { source, event_time, drop_duplicates: None }],
-        tables: Vec::new(),
-        plugins: Vec::new(),
-        query: sql.into(),
         mode,
-        trigger: Trigger::Default,
-        sink: SinkSpec { format: "recorder".into(), options: Options::new() },
         checkpoint: Some("checkpoint".into()),
-        checkpoint_options: Vec::new(),
         settings,
-        uids: BTreeMap::new(),
         state: StateLimits { memory: [None, Some(1), Some(20_000)][random.random_range(0..3)], spill: None },
-        late_rows: None,
+        ..QuerySpec::new(
+            sql,
+            vec![StreamSpec { source, event_time, drop_duplicates: None }],
+            SinkSpec { format: "recorder".into(), options: Options::new() },
+        )
     }
 }
 

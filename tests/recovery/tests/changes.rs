@@ -9,7 +9,6 @@ use millstream_runtime::{ColumnChange, QueryChange, QueryRun, QuerySpec, Runtime
 use millstream_sink::{SinkError, SinkSpec};
 use millstream_source::SourceSpec;
 use millstream_source::connectors::memory::MemoryStream;
-use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 use streaming_stories::{World, unit};
@@ -32,19 +31,10 @@ fn stream(name: &str) -> StreamSpec {
 fn spec(sql: &str) -> QuerySpec {
     QuerySpec {
         name: Some("changes".into()),
-        streams: vec![stream("s")],
-        tables: Vec::new(),
-        plugins: Vec::new(),
-        query: sql.into(),
         mode: OutputMode::Update,
-        trigger: Trigger::Default,
-        sink: SinkSpec { format: "recorder".into(), options: Options::new() },
         checkpoint: Some("checkpoint".into()),
-        checkpoint_options: Vec::new(),
         settings: Settings { partitions: 2, ..Settings::default() },
-        state: millstream_runtime::StateLimits::default(),
-        late_rows: None,
-        uids: BTreeMap::new(),
+        ..QuerySpec::new(sql, vec![stream("s")], SinkSpec { format: "recorder".into(), options: Options::new() })
     }
 }
 

@@ -6,14 +6,13 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::util::display::array_value_to_string;
 use millstream_checkpoint::LeaseHolder;
 use millstream_checkpoint::faulty::Moment;
-use millstream_common::{BatchId, Clock, Hint, Options, OutputMode, RunId, StopSignal, Trigger};
+use millstream_common::{BatchId, Clock, Hint, Options, OutputMode, RunId, StopSignal};
 use millstream_runtime::inspect::{CheckpointPlace, StateRequest, StateTable, checkpoint, state, verify};
 use millstream_runtime::repartition::{Repartitioned, repartition};
 use millstream_runtime::{QueryRun, QuerySpec, RuntimeError, Settings, StreamSpec};
 use millstream_sink::SinkSpec;
 use millstream_source::SourceSpec;
 use millstream_source::connectors::memory::MemoryStream;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use streaming_stories::{World, unit};
 
@@ -26,19 +25,14 @@ fn spec(sql: &str) -> QuerySpec {
     let source = SourceSpec { name: "s".into(), format: "memory".into(), schema: None, options };
     QuerySpec {
         name: Some("partitions".into()),
-        streams: vec![StreamSpec { source, event_time: None, drop_duplicates: None }],
-        tables: Vec::new(),
-        plugins: Vec::new(),
-        query: sql.into(),
         mode: OutputMode::Update,
-        trigger: Trigger::Default,
-        sink: SinkSpec { format: "recorder".into(), options: Options::new() },
         checkpoint: Some("checkpoint".into()),
-        checkpoint_options: Vec::new(),
         settings: Settings { partitions: 2, batches_retained: 10, ..Settings::default() },
-        state: millstream_runtime::StateLimits::default(),
-        late_rows: None,
-        uids: BTreeMap::new(),
+        ..QuerySpec::new(
+            sql,
+            vec![StreamSpec { source, event_time: None, drop_duplicates: None }],
+            SinkSpec { format: "recorder".into(), options: Options::new() },
+        )
     }
 }
 

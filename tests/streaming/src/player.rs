@@ -5,7 +5,7 @@ use crate::world::{CHECKPOINT, OUTPUT};
 use crate::{World, component, report, text};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use millstream_checkpoint::faulty::Moment;
-use millstream_common::{Options, StopSignal, Trigger, describe_chain};
+use millstream_common::{Options, StopSignal, describe_chain};
 use millstream_runtime::inspect::CheckpointPlace;
 use millstream_runtime::repartition::repartition;
 use millstream_runtime::{PluginSpec, Progress, QueryRun, QuerySpec, Settings, StateLimits, StreamSpec};
@@ -382,18 +382,11 @@ fn spec(story: &Story, variant: Variant) -> Result<QuerySpec> {
     };
     Ok(QuerySpec {
         name: Some(story.name.clone()),
-        streams: streams.collect(),
-        tables: Vec::new(),
         plugins: plugins.collect::<Result<_>>()?,
-        query: story.sql.clone().into(),
         mode: story.mode,
-        trigger: Trigger::Default,
-        sink,
         checkpoint: Some(CHECKPOINT.into()),
-        checkpoint_options: Vec::new(),
         settings,
-        uids: BTreeMap::new(),
         state: StateLimits { memory: variant.state_memory, spill: None },
-        late_rows: None,
+        ..QuerySpec::new(story.sql.clone(), streams.collect(), sink)
     })
 }

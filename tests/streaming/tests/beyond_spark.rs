@@ -3,14 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use arrow::datatypes::{Schema, SchemaRef};
-use millstream_common::{Options, OutputMode, StopSignal, Trigger, describe_chain};
+use millstream_common::{Options, StopSignal, Trigger, describe_chain};
 use millstream_plan::EventTime;
 use millstream_plan::ddl::parse_ddl;
-use millstream_runtime::{Progress, QueryRun, QuerySpec, Settings, StateLimits, StreamSpec};
+use millstream_runtime::{Progress, QueryRun, QuerySpec, Settings, StreamSpec};
 use millstream_sink::SinkSpec;
 use millstream_source::SourceSpec;
 use millstream_source::connectors::memory::MemoryStream;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use streaming_stories::{World, unit};
@@ -36,19 +35,13 @@ fn spec(sql: &str, settings: &[(&str, &str)]) -> QuerySpec {
     settings.iter().for_each(|(name, value)| all.set(name, value).unwrap());
     QuerySpec {
         name: Some("beyond".into()),
-        streams: vec![stream("a"), stream("b")],
-        tables: Vec::new(),
-        plugins: Vec::new(),
-        query: sql.into(),
-        mode: OutputMode::Append,
-        trigger: Trigger::Default,
-        sink: SinkSpec { format: "recorder".into(), options: Options::new() },
         checkpoint: Some("checkpoint".into()),
-        checkpoint_options: Vec::new(),
         settings: all,
-        uids: BTreeMap::new(),
-        state: StateLimits::default(),
-        late_rows: None,
+        ..QuerySpec::new(
+            sql,
+            vec![stream("a"), stream("b")],
+            SinkSpec { format: "recorder".into(), options: Options::new() },
+        )
     }
 }
 

@@ -3,13 +3,12 @@
 use crate::editions::Edition;
 use anyhow::Result;
 use millstream_checkpoint::open_files;
-use millstream_common::{Clock, ManualClock, Options, OutputMode, SystemClock, Trigger};
+use millstream_common::{Clock, ManualClock, Options, SystemClock};
 use millstream_plan::EventTime;
-use millstream_runtime::{PluginSpec, QuerySpec, Settings, StateLimits, StreamSpec};
+use millstream_runtime::{PluginSpec, QuerySpec, Settings, StreamSpec};
 use millstream_sink::SinkSpec;
 use millstream_source::SourceSpec;
 use millstream_wasm::{FaultPolicy, PluginLimits};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use streaming_stories::World;
@@ -56,34 +55,28 @@ pub(crate) fn spec(edition: &Edition) -> QuerySpec {
     QuerySpec {
         // A killed query is gone with its process; here its last retries may outlive it, and would hold its name.
         name: None,
-        streams: vec![StreamSpec {
-            source,
-            event_time: Some(EventTime { column: "timestamp".into(), delay_us: 0 }),
-            drop_duplicates: None,
-        }],
-        tables: Vec::new(),
         plugins: vec![PluginSpec {
             name: PLUGIN.into(),
             component: edition.bytes.clone(),
             limits,
             on_fault: FaultPolicy::Fail,
         }],
-        query: "WITH seen AS (
+        checkpoint: Some("checkpoint".into()),
+        settings,
+        ..QuerySpec::new(
+            "WITH seen AS (
                 SELECT timestamp, version(half) AS read_by FROM numbers LATERAL VIEW halves(value) h AS half
               ), counted AS (
                 SELECT window(timestamp, '1 second') AS w, read_by, count(*) AS n
                 FROM seen GROUP BY window(timestamp, '1 second'), read_by
               )
-              SELECT unix_seconds(w.start) AS second, read_by, n, version(n) AS written_by FROM counted"
-            .into(),
-        mode: OutputMode::Append,
-        trigger: Trigger::Default,
-        sink: SinkSpec { format: "json".into(), options: Options::new().with("path", "output") },
-        checkpoint: Some("checkpoint".into()),
-        checkpoint_options: Vec::new(),
-        settings,
-        uids: BTreeMap::new(),
-        state: StateLimits::default(),
-        late_rows: None,
+              SELECT unix_seconds(w.start) AS second, read_by, n, version(n) AS written_by FROM counted",
+            vec![StreamSpec {
+                source,
+                event_time: Some(EventTime { column: "timestamp".into(), delay_us: 0 }),
+                drop_duplicates: None,
+            }],
+            SinkSpec { format: "json".into(), options: Options::new().with("path", "output") },
+        )
     }
 }

@@ -3,12 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use arrow::datatypes::{DataType, Field, Schema};
-use millstream_common::{Options, OutputMode, StopSignal, Trigger};
-use millstream_runtime::{PluginSpec, QueryRun, QuerySpec, Settings, StateLimits, StreamSpec};
+use millstream_common::{Options, StopSignal};
+use millstream_runtime::{PluginSpec, QueryRun, QuerySpec, StreamSpec};
 use millstream_sink::SinkSpec;
 use millstream_source::SourceSpec;
 use millstream_wasm::{FaultPolicy, PluginLimits};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use streaming_stories::{Variant, World, component, parse, play, unit};
@@ -69,19 +68,13 @@ fn an_endless_loop_ends_within_a_tenth_of_a_second_of_its_deadline() {
     };
     let spec = QuerySpec {
         name: Some("looping".into()),
-        streams: vec![StreamSpec { source, event_time: None, drop_duplicates: None }],
-        tables: Vec::new(),
         plugins: vec![plugin],
-        query: "SELECT spins_on(v, 3) AS v FROM numbers".into(),
-        mode: OutputMode::Append,
-        trigger: Trigger::Default,
-        sink: SinkSpec { format: "recorder".into(), options: Options::new() },
         checkpoint: Some("checkpoint".into()),
-        checkpoint_options: Vec::new(),
-        settings: Settings::default(),
-        uids: BTreeMap::new(),
-        state: StateLimits::default(),
-        late_rows: None,
+        ..QuerySpec::new(
+            "SELECT spins_on(v, 3) AS v FROM numbers",
+            vec![StreamSpec { source, event_time: None, drop_duplicates: None }],
+            SinkSpec { format: "recorder".into(), options: Options::new() },
+        )
     };
     let mut run = QueryRun::open(&world.session, spec, StopSignal::new()).unwrap();
     batch_of_one(&mut run, &stream, 1);

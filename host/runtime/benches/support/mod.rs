@@ -12,13 +12,11 @@ use millstream_common::DurableFiles;
 use millstream_plan::EventTime;
 use millstream_plan::ddl::parse_ddl;
 use millstream_runtime::{
-    Options, OutputMode, QueryRun, QuerySpec, Session, Settings, StateLimits, StopSignal, StreamSpec, TableSpec,
-    Trigger,
+    Options, OutputMode, QueryRun, QuerySpec, Session, Settings, StopSignal, StreamSpec, TableSpec,
 };
 use millstream_sink::SinkSpec;
 use millstream_source::connectors::memory::{MemoryStream, MemoryStreams};
 use millstream_source::{Offset, SourceRegistry, SourceSpec};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// CPU seconds of the whole process: helper threads count.
@@ -75,29 +73,26 @@ impl Bench {
             Session::builder().sources(sources).open_checkpoint(Arc::new(move |_, _| Ok(Arc::clone(&files)))).build();
         let settings = Settings { partitions: query.partitions, ..Settings::default() };
         let spec = QuerySpec {
-            name: None,
-            streams: vec![StreamSpec {
-                source: SourceSpec {
-                    name: "t".into(),
-                    format: "memory".into(),
-                    schema: None,
-                    options: Options::new().with("maxBatchesPerTrigger", "1"),
-                },
-                event_time: query.delay_s.map(|delay| EventTime { column: "at".into(), delay_us: delay * 1_000_000 }),
-                drop_duplicates: None,
-            }],
             tables: query.tables,
-            plugins: Vec::new(),
-            query: query.sql.into(),
             mode: query.mode,
-            trigger: Trigger::Default,
-            sink: SinkSpec { format: "noop".into(), options: Options::new() },
             checkpoint: Some("bench".into()),
-            checkpoint_options: Vec::new(),
             settings,
-            uids: BTreeMap::new(),
-            state: StateLimits::default(),
-            late_rows: None,
+            ..QuerySpec::new(
+                query.sql,
+                vec![StreamSpec {
+                    source: SourceSpec {
+                        name: "t".into(),
+                        format: "memory".into(),
+                        schema: None,
+                        options: Options::new().with("maxBatchesPerTrigger", "1"),
+                    },
+                    event_time: query
+                        .delay_s
+                        .map(|delay| EventTime { column: "at".into(), delay_us: delay * 1_000_000 }),
+                    drop_duplicates: None,
+                }],
+                SinkSpec { format: "noop".into(), options: Options::new() },
+            )
         };
         let run = QueryRun::open(&session, spec, StopSignal::new())
             .unwrap_or_else(|error| panic!("the benchmark's query: {}", millstream_common::describe_chain(&error)));

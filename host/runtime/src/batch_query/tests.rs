@@ -1,10 +1,9 @@
 use super::*;
-use crate::{Settings, StateLimits, StreamSpec};
-use millstream_common::{Options, Trigger};
+use crate::StreamSpec;
+use millstream_common::Options;
 use millstream_sink::connectors::memory::MemorySinkTables;
 use millstream_sink::{SinkError, SinkRegistry, SinkSpec};
 use millstream_source::SourceSpec;
-use std::collections::BTreeMap;
 use std::path::Path;
 
 fn spec(folder: &Path, sql: &str, sink: SinkSpec) -> QuerySpec {
@@ -13,19 +12,8 @@ fn spec(folder: &Path, sql: &str, sink: SinkSpec) -> QuerySpec {
     let source = SourceSpec { name: "t".into(), format: "json".into(), schema: Some(Arc::new(schema)), options };
     QuerySpec {
         name: Some("answer".into()),
-        streams: vec![StreamSpec { source, event_time: None, drop_duplicates: None }],
-        tables: Vec::new(),
-        plugins: Vec::new(),
-        query: sql.into(),
         mode: OutputMode::Complete,
-        trigger: Trigger::Default,
-        sink,
-        checkpoint: None,
-        checkpoint_options: Vec::new(),
-        settings: Settings::default(),
-        uids: BTreeMap::new(),
-        state: StateLimits::default(),
-        late_rows: None,
+        ..QuerySpec::new(sql, vec![StreamSpec { source, event_time: None, drop_duplicates: None }], sink)
     }
 }
 

@@ -5,10 +5,10 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::util::pretty::pretty_format_batches;
-use millstream_common::{ManualClock, Options, OutputMode, StopSignal, Trigger};
+use millstream_common::{ManualClock, Options, OutputMode, StopSignal};
 use millstream_plan::{DropDuplicates, EventTime, Query};
 use millstream_runtime::{
-    DataFrame, QueryRun, QuerySpec, RuntimeError, Session, Settings, StateLimits, StreamSpec, TableSpec, inspect,
+    DataFrame, QueryRun, QuerySpec, RuntimeError, Session, Settings, StreamSpec, TableSpec, inspect,
 };
 use millstream_sink::SinkRegistry;
 use millstream_sink::SinkSpec;
@@ -135,19 +135,15 @@ impl World {
         let rows = limits();
         QuerySpec {
             name: Some(NAME.into()),
-            streams: vec![stream("events", true), stream("other", false)],
             tables: vec![TableSpec::Rows { name: "limits".into(), schema: rows.schema(), rows: vec![rows] }],
-            plugins: Vec::new(),
-            query: Query::Sql(text.into()),
             mode,
-            trigger: Trigger::Default,
-            sink: SinkSpec { format: "memory".into(), options: Options::new() },
             checkpoint: Some(self.checkpoint()),
-            checkpoint_options: Vec::new(),
             settings: Settings { partitions: 2, ..Settings::default() },
-            uids: BTreeMap::new(),
-            state: StateLimits::default(),
-            late_rows: None,
+            ..QuerySpec::new(
+                Query::Sql(text.into()),
+                vec![stream("events", true), stream("other", false)],
+                SinkSpec { format: "memory".into(), options: Options::new() },
+            )
         }
     }
 
