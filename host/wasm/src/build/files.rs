@@ -55,6 +55,17 @@ pub(super) fn fingerprint(folders: &[&Path], texts: &[&str]) -> Result<Digest, B
     Ok(Digest::of(lines.as_bytes()))
 }
 
+/// Copies the sources of a folder, for tools that would write beside them.
+pub(super) fn copy_sources(from: &Path, to: &Path) -> Result<(), BuildError> {
+    let mut files = Vec::new();
+    list(from, &mut files)?;
+    for file in files {
+        let bytes = std::fs::read(&file).map_err(failed(&file))?;
+        write(&to.join(file.strip_prefix(from).unwrap_or(&file)), &bytes)?;
+    }
+    Ok(())
+}
+
 /// The sources below a folder: no components, nothing that tools make. Links are not followed.
 fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), BuildError> {
     for entry in std::fs::read_dir(folder).map_err(failed(folder))? {
@@ -84,6 +95,9 @@ mod tests {
         let now = |texts: &[&str]| fingerprint(&[folder.path()], texts).unwrap();
         write(&folder.path().join("src/a.py"), b"1").unwrap();
         let first = now(&["x"]);
+        let copy = tempfile::tempdir().unwrap();
+        copy_sources(folder.path(), copy.path()).unwrap();
+        assert_eq!(fingerprint(&[copy.path()], &["x"]).unwrap(), first);
         write(&folder.path().join("node_modules/b/b.js"), b"2").unwrap();
         write(&folder.path().join("plugin.wasm"), b"3").unwrap();
         assert_eq!(now(&["x"]), first);

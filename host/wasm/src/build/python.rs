@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::files::write;
+use super::files::{copy_sources, write};
 use super::interface::WORLD;
 use super::job::Job;
 use super::programs::{Tool, run, run_tests};
@@ -40,7 +40,14 @@ pub(super) fn build(job: &Job<'_>) -> Result<PathBuf, BuildError> {
         write(&work.join(format!("{MODULE}.py")), module(&stem(&job.project.entry()), &exports).as_bytes())?;
         let mut componentize = Command::new(tool);
         componentize.arg("-d").arg(&wit).args(["-w", WORLD, "-q", "componentize"]);
-        for folder in [work, job.project.folder(), &sdk] {
+        // The interpreter writes compiled modules beside their sources.
+        let (plugin, library) = (work.join("plugin"), work.join("sdk"));
+        copy_sources(job.project.folder(), &plugin)?;
+        copy_sources(&sdk.join("millstream"), &library.join("millstream"))?;
+        // The plugin's own modules are found beside its entry.
+        let entry = job.project.entry();
+        let beside = entry.parent().and_then(|folder| folder.strip_prefix(job.project.folder()).ok());
+        for folder in [work, &beside.map_or_else(|| plugin.clone(), |below| plugin.join(below)), &library] {
             componentize.arg("-p").arg(folder);
         }
         componentize.arg("--stub-wasi").arg("-o").arg(component).arg(MODULE);
