@@ -114,24 +114,18 @@ fn build_state(
     // Spark keeps the order of a subquery, and refuses it where a stream has none.
     options.sql_parser.enable_subquery_sort_elimination = false;
 
-    let mut table_functions: BTreeMap<String, Arc<ScalarUDF>> = BTreeMap::new();
-    for (slot, function) in plugin_functions(input, FunctionKind::Table) {
-        let name = function.name.to_ascii_lowercase();
-        let udf = Arc::new(plugins::table_function(slot, &function));
-        if table_functions.insert(name, udf).is_some() {
-            return Err(two_functions(&function.name));
-        }
-    }
+    check_plugin_names(input)?;
+    let table_functions: BTreeMap<String, Arc<ScalarUDF>> = plugin_functions(input, FunctionKind::Table)
+        .map(|(slot, function)| {
+            (function.name.to_ascii_lowercase(), Arc::new(plugins::table_function(slot, &function)))
+        })
+        .collect();
     let parts = functions::all(settings);
     let planner = GeneratorPlanner::new(relations.clone(), list_helpers(&parts.scalar)?, table_functions);
     let mut scalar = parts.scalar;
     scalar.push(Arc::new(time_window::window_time_function()));
     scalar.push(Arc::new(casts::typed_function()));
-    let mut plugin_names = BTreeSet::new();
     for (slot, function) in plugin_functions(input, FunctionKind::Scalar) {
-        if !plugin_names.insert(function.name.to_ascii_lowercase()) {
-            return Err(two_functions(&function.name));
-        }
         scalar.push(Arc::new(plugins::scalar_function(slot, &function)));
     }
     let rules_off: &[&str] = match purpose {
@@ -165,6 +159,11 @@ fn build_state(
     for function in parts.aggregate {
         register_aggregate(&mut state, function);
     }
+    for slot in &input.plugins {
+        for function in slot.component().aggregates() {
+            register_aggregate(&mut state, Arc::new(plugins::aggregate_function(slot, function)));
+        }
+    }
     for function in parts.higher_order {
         register_higher_order(&mut state, function);
     }
@@ -186,8 +185,20 @@ fn register_higher_order(state: &mut SessionState, function: Arc<datafusion::log
     state.register_higher_order_function(function).expect("a session registry takes every function");
 }
 
-fn two_functions(name: &str) -> PlanError {
-    PlanError::Sql { message: format!("two plugins have a function `{name}`; leave one of them out") }
+/// Refuses functions of two plugins that have one name, of whatever kind.
+fn check_plugin_names(input: &QueryInput) -> std::result::Result<(), PlanError> {
+    let mut names = BTreeSet::new();
+    for slot in &input.plugins {
+        let component = slot.component();
+        let functions = component.functions().iter().map(|function| &function.name);
+        for name in functions.chain(component.aggregates().iter().map(|function| &function.name)) {
+            if !names.insert(name.to_ascii_lowercase()) {
+                let message = format!("two plugins have a function `{name}`; leave one of them out");
+                return Err(PlanError::Sql { message });
+            }
+        }
+    }
+    Ok(())
 }
 
 fn list_helpers(scalar: &[Arc<ScalarUDF>]) -> std::result::Result<ListHelpers, PlanError> {

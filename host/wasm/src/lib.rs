@@ -14,6 +14,7 @@ mod component;
 mod description;
 mod engine;
 mod error;
+mod export;
 mod layout;
 mod limits;
 mod signature;
@@ -24,5 +25,7 @@ pub use component::Component;
 pub use engine::PluginHost;
 pub use error::WasmError;
 pub use limits::PluginLimits;
-pub use signature::{FunctionKind, FunctionSignature, Volatility};
-pub use slot::{DeadLetter, FaultPolicy, PluginMetrics, PluginSlot, RowFault, ScalarOutcome, TableOutcome};
+pub use signature::{AggregateSignature, FunctionKind, FunctionSignature, Volatility};
+pub use slot::{
+    DeadLetter, FaultPolicy, PluginMetrics, PluginSlot, RowFault, ScalarOutcome, StatesOutcome, TableOutcome,
+};

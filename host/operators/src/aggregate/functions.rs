@@ -6,6 +6,7 @@
 //! the state store.
 
 use crate::row_codec::RowCodec;
+use crate::state_family::{PluginColumns, plugin_state};
 use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch, new_null_array};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::error::DataFusionError;
@@ -31,6 +32,8 @@ struct Function {
     filter: Option<PhysicalExprRef>,
     state_types: Vec<DataType>,
     state_names: Vec<String>,
+    /// Whose state it is and what its columns are there, if a plugin's.
+    plugin_state: Option<(PluginColumns, Vec<FieldRef>)>,
 }
 
 /// The arguments of every function, and its filter, over the same rows.
@@ -152,6 +155,18 @@ impl Functions {
         columns.map(|(name, kind)| Arc::new(Field::new(name, kind.clone(), true))).collect()
     }
 
+    /// Which columns of the states have the meaning that a plugin's code gives them.
+    pub(crate) fn plugin_columns(&self) -> Vec<PluginColumns> {
+        let mut first = 0;
+        let mut all = Vec::new();
+        for function in &self.functions {
+            let columns = function.plugin_state.as_ref().map(|(columns, _)| columns.clone());
+            all.extend(columns.map(|columns| PluginColumns { first, ..columns }));
+            first += function.state_types.len();
+        }
+        all
+    }
+
     /// What the states are, in words that do not depend on the names of columns.
     pub(crate) fn state_text(&self) -> String {
         let list = |types: &[DataType]| types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -161,6 +176,13 @@ impl Functions {
             .map(|function| {
                 let distinct = if function.function.is_distinct() { "distinct " } else { "" };
                 let name = function.function.fun().name();
+                if let Some((of, columns)) = &function.plugin_state {
+                    let null = |field: &FieldRef| if field.is_nullable() { "" } else { " not null" };
+                    let column = |field: &FieldRef| format!("{} {}{}", field.name(), field.data_type(), null(field));
+                    let columns: Vec<_> = columns.iter().map(column).collect();
+                    let arguments = list(&function.argument_types);
+                    return format!("{name}({arguments}): {} as `{}`", columns.join(", "), of.state_id);
+                }
                 format!("{name}({distinct}{}): {}", list(&function.argument_types), list(&function.state_types))
             })
             .collect();
@@ -182,7 +204,8 @@ impl Function {
         let fields = function.state_fields()?;
         let state_types = fields.iter().map(|field| field.data_type().clone()).collect();
         let state_names = fields.iter().map(|field| field.name().clone()).collect();
-        Ok(Self { function, arguments, argument_types, filter, state_types, state_names })
+        let plugin_state = plugin_state(&fields);
+        Ok(Self { function, arguments, argument_types, filter, state_types, state_names, plugin_state })
     }
 }
 

@@ -10,9 +10,9 @@
 use super::functions::Functions;
 use super::keys::KeyColumns;
 use super::partial::Groups;
-use crate::OperatorError;
 use crate::partitions::Partition;
 use crate::row_codec::partition_of;
+use crate::{OperatorError, StatePart};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::take_arrays;
 use arrow::datatypes::{FieldRef, SchemaRef};
@@ -57,6 +57,11 @@ impl AggregatePlan {
     pub(crate) fn named_keys(&self) -> Vec<FieldRef> {
         let named = self.keys.fields().iter().zip(self.output.fields());
         named.map(|(key, output)| Arc::new(key.as_ref().clone().with_name(output.name()))).collect()
+    }
+
+    /// The states as a part of a value.
+    pub(crate) fn state_part(&self) -> StatePart {
+        StatePart::row_of_plugins(self.functions.state_fields(), self.functions.plugin_columns())
     }
 
     pub(crate) fn failed(&self, error: impl Into<DataFusionError>) -> OperatorError {

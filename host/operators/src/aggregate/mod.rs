@@ -226,7 +226,7 @@ impl Stateful for Aggregate {
             name: FAMILY.to_owned(),
             schema_id: self.state.schema_id().to_owned(),
             key: time.map(StatePart::EventTime).into_iter().chain([row]).collect(),
-            value: vec![StatePart::row(self.plan.functions.state_fields())],
+            value: vec![self.plan.state_part()],
         }]
     }
 

@@ -5,10 +5,12 @@
 //! the offsets of the lists, so no value is copied.
 //!
 //! A scalar function under the policy skip or dead-letter must remove rows, which no expression can do: see
-//! [`isolate`].
+//! [`isolate`]. An aggregate function is one of DataFusion's: see [`aggregate`].
 
+mod aggregate;
 mod isolate;
 
+pub(crate) use aggregate::aggregate_function;
 pub(crate) use isolate::IsolatePluginFaults;
 
 use arrow::array::{ArrayRef, ListArray, StructArray};

@@ -1,9 +1,10 @@
 //! Structure of two components: what would a running plan notice?
 
 use arrow::datatypes::FieldRef;
+use std::slice;
 
 use crate::component::Component;
-use crate::signature::FunctionSignature;
+use crate::signature::{AggregateSignature, FunctionSignature};
 use crate::wire;
 
 /// Every difference that forbids a swap, one sentence each.
@@ -13,6 +14,12 @@ pub(super) fn differences(old: &Component, new: &Component) -> Vec<String> {
         match new.function(&before.name) {
             None => differences.push(format!("function `{}` is gone", before.name)),
             Some((_, after)) => compare(before, after, &mut differences),
+        }
+    }
+    for before in old.aggregates() {
+        match new.aggregate(&before.name) {
+            None => differences.push(format!("aggregate function `{}` is gone", before.name)),
+            Some((_, after)) => compare_aggregates(before, after, &mut differences),
         }
     }
     for import in new.imports() {
@@ -40,6 +47,25 @@ fn compare(before: &FunctionSignature, after: &FunctionSignature, differences: &
     if before.volatility != after.volatility {
         let (old, new) = (before.volatility, after.volatility);
         differences.push(format!("function `{name}` was {old:?} and is {new:?}").to_lowercase());
+    }
+}
+
+fn compare_aggregates(before: &AggregateSignature, after: &AggregateSignature, differences: &mut Vec<String>) {
+    let name = &before.name;
+    columns(name, "argument", &before.arguments, &after.arguments, differences);
+    columns(name, "result", slice::from_ref(&before.result), slice::from_ref(&after.result), differences);
+    columns(name, "state column", &before.state, &after.state, differences);
+    for (old, new) in before.state.iter().zip(&after.state) {
+        if old.is_nullable() && !new.is_nullable() {
+            differences.push(format!("state column `{}` of `{name}` might be null and is never null", old.name()));
+        }
+    }
+    if before.state_id != after.state_id {
+        let (old, new) = (&before.state_id, &after.state_id);
+        differences.push(format!("the state of `{name}` meant `{old}` and means `{new}`"));
+    }
+    if before.retracts && !after.retracts {
+        differences.push(format!("aggregate function `{name}` took rows back and does not"));
     }
 }
 

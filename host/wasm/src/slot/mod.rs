@@ -8,28 +8,26 @@
 //!
 //! It knows no batch numbers and writes nothing durable.
 
+mod aggregate;
+mod caller;
+mod columns;
 mod compare;
-mod invocation;
+mod faults;
+mod function;
+mod isolation;
 mod outcome;
-mod piece;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use arrow::array::{ArrayRef, UInt32Array};
-use arrow::datatypes::Field;
 use millstream_common::Digest;
 
-pub use outcome::{DeadLetter, FaultPolicy, PluginMetrics, RowFault, ScalarOutcome, TableOutcome};
+pub use outcome::{DeadLetter, FaultPolicy, PluginMetrics, RowFault, ScalarOutcome, StatesOutcome, TableOutcome};
 
 use crate::call::Instance;
 use crate::component::Component;
 use crate::engine::PluginHost;
 use crate::error::WasmError;
-use crate::layout::encode;
 use crate::limits::PluginLimits;
-use crate::signature::{FunctionKind, FunctionSignature};
-use invocation::Invocation;
-use piece::Piece;
 
 /// One plugin of a query.
 pub struct PluginSlot {
@@ -126,39 +124,6 @@ impl PluginSlot {
         Ok(())
     }
 
-    /// Computes a scalar function over `rows` rows.
-    ///
-    /// # Errors
-    ///
-    /// Under [`FaultPolicy::Fail`] the first fault. Under the other policies only what is not the rows' fault:
-    /// [`WasmError::BadCall`], [`WasmError::Unavailable`], [`WasmError::Engine`].
-    pub fn call_scalar(&self, function: &str, rows: usize, arguments: &[ArrayRef]) -> Result<ScalarOutcome, WasmError> {
-        let (pieces, faults, signature) = self.run(function, FunctionKind::Scalar, rows, arguments)?;
-        let values = self.values(&signature, &pieces)?;
-        Ok(ScalarOutcome { values, faults })
-    }
-
-    /// Computes a table function over `rows` rows.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::call_scalar`].
-    pub fn call_table(&self, function: &str, rows: usize, arguments: &[ArrayRef]) -> Result<TableOutcome, WasmError> {
-        let (pieces, faults, signature) = self.run(function, FunctionKind::Table, rows, arguments)?;
-        let input_rows =
-            UInt32Array::from_iter_values(pieces.iter().flat_map(|piece| piece.input_rows.iter().copied()));
-        let columns = signature
-            .results
-            .iter()
-            .enumerate()
-            .map(|(i, field)| {
-                let parts: Vec<&ArrayRef> = pieces.iter().filter_map(|piece| piece.columns.get(i)).collect();
-                self.joined(&signature, field, &parts)
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok(TableOutcome { input_rows, columns, faults })
-    }
-
     /// The dead letters since the last question; empty unless the policy is [`FaultPolicy::DeadLetter`].
     pub fn take_dead_letters(&self) -> Vec<DeadLetter> {
         std::mem::take(&mut *locked(&self.dead_letters))
@@ -167,55 +132,6 @@ impl PluginSlot {
     /// What was counted since the last question.
     pub fn take_metrics(&self) -> PluginMetrics {
         std::mem::take(&mut *locked(&self.metrics))
-    }
-
-    fn run(
-        &self,
-        function: &str,
-        kind: FunctionKind,
-        rows: usize,
-        arguments: &[ArrayRef],
-    ) -> Result<(Vec<Piece>, Vec<RowFault>, FunctionSignature), WasmError> {
-        let component = self.component();
-        let bad = |reason: String| self.bad_call(function, reason);
-        let (index, signature) =
-            component.function(function).ok_or_else(|| bad("the component has no such function".into()))?;
-        if signature.kind != kind {
-            return Err(bad(format!("it is `{signature}`")));
-        }
-        if arguments.len() != signature.arguments.len() {
-            return Err(bad(format!("{} arguments instead of {}", arguments.len(), signature.arguments.len())));
-        }
-        if u32::try_from(rows).is_err() {
-            return Err(bad(format!("{rows} rows in one batch")));
-        }
-        if let Some(column) = arguments.iter().find(|column| column.len() != rows) {
-            return Err(bad(format!("an argument of {} rows in a batch of {rows}", column.len())));
-        }
-        let columns = arguments.iter().zip(&signature.arguments);
-        let columns = columns.map(|(column, field)| encode::normalise(column, field)).collect::<Result<Vec<_>, _>>();
-        let invocation = Invocation::new(self, &component, index, signature, columns.map_err(bad)?);
-        let (pieces, faults) = invocation.run(rows)?;
-        Ok((pieces, faults, signature.clone()))
-    }
-
-    fn values(&self, signature: &FunctionSignature, pieces: &[Piece]) -> Result<ArrayRef, WasmError> {
-        let Some(field) = signature.results.first() else {
-            return Err(self.bad_call(&signature.name, "it has no result".into()));
-        };
-        let parts: Vec<&ArrayRef> = pieces.iter().filter_map(|piece| piece.columns.first()).collect();
-        self.joined(signature, field, &parts)
-    }
-
-    fn joined(&self, signature: &FunctionSignature, field: &Field, parts: &[&ArrayRef]) -> Result<ArrayRef, WasmError> {
-        match parts {
-            [] => Ok(encode::nulls(field.data_type(), 0)),
-            [one] => Ok(ArrayRef::clone(one)),
-            many => {
-                let many: Vec<&dyn arrow::array::Array> = many.iter().map(|part| part.as_ref()).collect();
-                arrow::compute::concat(&many).map_err(|e| self.bad_call(&signature.name, e.to_string()))
-            }
-        }
     }
 
     fn bad_call(&self, function: &str, reason: String) -> WasmError {

@@ -1,4 +1,8 @@
-//! What a component says about its functions, checked.
+//! What a component says about what it offers, checked: one type per kind.
+
+mod aggregate;
+
+pub use aggregate::AggregateSignature;
 
 use arrow::datatypes::FieldRef;
 use std::fmt;
@@ -39,13 +43,17 @@ pub struct FunctionSignature {
     pub nulls_passed: bool,
 }
 
+/// Fields as people read them: `x Int64, y Utf8 not null`.
+fn list(fields: &[FieldRef]) -> String {
+    let field = |field: &FieldRef| {
+        let null = if field.is_nullable() { "" } else { " not null" };
+        format!("{} {}{null}", field.name(), field.data_type())
+    };
+    fields.iter().map(field).collect::<Vec<_>>().join(", ")
+}
+
 impl fmt::Display for FunctionSignature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let field = |field: &FieldRef| {
-            let null = if field.is_nullable() { "" } else { " not null" };
-            format!("{} {}{null}", field.name(), field.data_type())
-        };
-        let list = |fields: &[FieldRef]| fields.iter().map(field).collect::<Vec<_>>().join(", ");
         match self.kind {
             FunctionKind::Scalar => {
                 write!(f, "scalar {}({}) -> {}", self.name, list(&self.arguments), list(&self.results))

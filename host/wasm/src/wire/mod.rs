@@ -1,4 +1,5 @@
-//! The types of `millstream:plugin`, as they cross the boundary.
+//! The types of `millstream:plugin`, as they cross the boundary: those that all interfaces share here, and one file for
+//! each interface with its own types and its [`Export`](crate::export::Export)s.
 //!
 //! One Rust type per WIT type, lowered and lifted by Wasmtime. Buffers cross as whole byte lists: one copy each way.
 //!
@@ -6,6 +7,9 @@
 //! [`crate::description`] has looked at it.
 //!
 //! It checks nothing.
+
+pub(crate) mod aggregate;
+pub(crate) mod function;
 
 use wasmtime::component::{ComponentType, Lift, Lower};
 
@@ -17,6 +21,7 @@ pub(crate) const TYPES: &str = "types";
 pub(crate) const DESCRIBE: &str = "describe";
 pub(crate) const SCALAR: &str = "scalar";
 pub(crate) const TABLE: &str = "table";
+pub(crate) const AGGREGATE: &str = "aggregate";
 
 /// The full name of an interface in a version of the package.
 pub(crate) fn interface(name: &str, version: &str) -> String {
@@ -61,44 +66,11 @@ pub(crate) struct Field {
 #[component(enum)]
 #[repr(u8)]
 #[allow(dead_code, reason = "lifting makes the variants")]
-pub(crate) enum Kind {
-    #[component(name = "scalar")]
-    Scalar,
-    #[component(name = "table")]
-    Table,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lift)]
-#[component(enum)]
-#[repr(u8)]
-#[allow(dead_code, reason = "lifting makes the variants")]
-pub(crate) enum Volatility {
-    #[component(name = "immutable")]
-    Immutable,
-    #[component(name = "volatile")]
-    Volatile,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lift)]
-#[component(enum)]
-#[repr(u8)]
-#[allow(dead_code, reason = "lifting makes the variants")]
 pub(crate) enum Nulls {
     #[component(name = "passed")]
     Passed,
     #[component(name = "skipped")]
     Skipped,
-}
-
-#[derive(Debug, Clone, ComponentType, Lift)]
-#[component(record)]
-pub(crate) struct Function {
-    pub(crate) name: String,
-    pub(crate) kind: Kind,
-    pub(crate) arguments: Vec<Field>,
-    pub(crate) results: Vec<Field>,
-    pub(crate) volatility: Volatility,
-    pub(crate) nulls: Nulls,
 }
 
 /// Columns on their way to a guest.
@@ -134,28 +106,3 @@ pub(crate) enum CallError {
     #[component(name = "internal")]
     Internal(String),
 }
-
-#[derive(Debug, Clone, ComponentType, Lift)]
-#[component(record)]
-pub(crate) struct ScalarOutput {
-    pub(crate) values: Batch,
-    #[component(name = "row-errors")]
-    pub(crate) row_errors: Vec<RowError>,
-}
-
-#[derive(Debug, Clone, ComponentType, Lift)]
-#[component(record)]
-pub(crate) struct TableOutput {
-    #[component(name = "input-rows")]
-    pub(crate) input_rows: Vec<u8>,
-    pub(crate) rows: Batch,
-    #[component(name = "row-errors")]
-    pub(crate) row_errors: Vec<RowError>,
-}
-
-/// Parameters of `call`.
-pub(crate) type CallParams<'a> = (u32, BatchRef<'a>);
-/// Results of `scalar.call`.
-pub(crate) type ScalarResult = (Result<ScalarOutput, CallError>,);
-/// Results of `table.call`.
-pub(crate) type TableResult = (Result<TableOutput, CallError>,);

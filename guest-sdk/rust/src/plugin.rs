@@ -1,0 +1,12 @@
+//! What a plugin consists of, kind by kind; and for a component its exports.
+
+use crate::aggregate::Aggregate;
+use crate::call::Function;
+
+/// Everything that `plugin!` lists, each kind in the order of its numbers.
+pub trait Plugin {
+    /// Scalar and table functions.
+    const FUNCTIONS: &'static [&'static Function] = &[];
+    /// Aggregate functions.
+    const AGGREGATES: &'static [&'static Aggregate] = &[];
+}
