@@ -37,3 +37,4 @@ pub use error::PlanError;
 pub use frame::{Frame, FramePlanner};
 pub use input::{BeyondSpark, DropDuplicates, EventTime, PlanSettings, Query, QueryInput, StaticTable, StreamInput};
 pub use plan::{SourceSlot, StreamingPlan, plan};
+pub use sql::create_function::{CreateFunction, leading_functions};

@@ -6,6 +6,7 @@
 
 pub(crate) mod call;
 pub(crate) mod casts;
+pub(crate) mod create_function;
 pub(crate) mod dialect;
 pub(crate) mod generator;
 pub(crate) mod grouping;
