@@ -19,6 +19,7 @@ pub mod describing {
                 export millstream:plugin/describe@0.2.0;
             }
         ",
+        generate_all,
         pub_export_macro: true,
         export_macro_name: "export_describe",
         default_bindings_module: "millstream_sdk::private::bindings::describing",
@@ -37,6 +38,7 @@ pub mod functions {
             }
         ",
         with: { "millstream:plugin/types@0.2.0": crate::bindings::describing::millstream::plugin::types },
+        generate_all,
         pub_export_macro: true,
         export_macro_name: "export_functions",
         default_bindings_module: "millstream_sdk::private::bindings::functions",
@@ -54,6 +56,7 @@ pub mod aggregates {
             }
         ",
         with: { "millstream:plugin/types@0.2.0": crate::bindings::describing::millstream::plugin::types },
+        generate_all,
         pub_export_macro: true,
         export_macro_name: "export_aggregates",
         default_bindings_module: "millstream_sdk::private::bindings::aggregates",

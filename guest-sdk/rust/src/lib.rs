@@ -128,8 +128,11 @@ pub mod prelude {
 pub mod private {
     pub use crate::aggregate::{Aggregate, Aggregation, States, StatesOutput, accumulate, evaluate, merge, retract};
     pub use crate::argument::{Argument, Column};
+    /// What the exports of a component are made of.
     #[cfg(target_arch = "wasm32")]
-    pub use crate::bindings;
+    pub mod bindings {
+        pub use crate::bindings::{aggregates, describing, functions};
+    }
     #[cfg(target_arch = "wasm32")]
     pub use crate::bindings::{
         aggregates::export_aggregates, describing::export_describe, functions::export_functions,

@@ -42,6 +42,8 @@ pub struct Variant {
     pub no_snapshots: bool,
     /// A limit for the memory of state, in bytes.
     pub state_memory: Option<u64>,
+    /// No call finds what an earlier one left in the memory of an instance.
+    pub fresh_instances: bool,
 }
 
 /// What a story gave.
@@ -373,6 +375,7 @@ fn spec(story: &Story, variant: Variant) -> Result<QuerySpec> {
     let plugins = story.plugins.iter().map(|plugin| {
         let mut limits = PluginLimits::default();
         limits.deadline = plugin.deadline.unwrap_or(limits.deadline);
+        limits.recycle_every_call = variant.fresh_instances;
         let component = component(&plugin.component)?;
         Ok(PluginSpec { name: plugin.component.clone(), component, limits, on_fault: plugin.on_fault })
     });

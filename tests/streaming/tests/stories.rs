@@ -69,6 +69,13 @@ macro_rules! stories {
             }
 
             #[test]
+            fn is_true_with_a_fresh_instance_of_each_plugin_for_every_call() {
+                if !story(NAME).plugins.is_empty() {
+                    check(NAME, Variant { fresh_instances: true, ..Variant::default() });
+                }
+            }
+
+            #[test]
             fn survives_a_crash_at_every_durable_write() {
                 if !is_straight_only(NAME) {
                     let crashes = crash_everywhere(&story(NAME), Variant::default());
@@ -81,6 +88,12 @@ macro_rules! stories {
 }
 
 stories!(
+    aggregate_plugin,
+    aggregate_plugin_faults,
+    aggregate_plugin_global,
+    aggregate_plugin_merge_fails,
+    aggregate_plugin_session,
+    aggregate_plugin_window,
     dead_letters,
     division_by_zero,
     drop_duplicates,

@@ -18,7 +18,7 @@ pub(crate) use checkpoint::manifests;
 pub use checkpoint::{
     BatchSummary, CheckpointSummary, LeaseSummary, PartitionSummary, PluginSummary, StateSummary, checkpoint, resumes,
 };
-pub use component::{ColumnReport, ComponentReport, FunctionReport, component};
+pub use component::{ColumnReport, ComponentReport, FunctionReport, StateReport, component};
 pub use millstream_wasm::build::{BuildError, Profile, build_rust_plugin, guest_target_dir};
 pub use place::CheckpointPlace;
 pub use plan::{CheckedQuery, OperatorState, check};

@@ -340,7 +340,11 @@ fn explain(logical: &str, pipeline: &mut Pipeline, sources: &[(String, String)],
     text.push_str("\n== Plugins ==\n");
     for plugin in plugins {
         text.push_str(&format!("{} {}\n", plugin.slot.name(), plugin.slot.digest()));
-        for function in plugin.slot.component().functions() {
+        let component = plugin.slot.component();
+        for function in component.functions() {
+            text.push_str(&format!("  {function}\n"));
+        }
+        for function in component.aggregates() {
             text.push_str(&format!("  {function}\n"));
         }
     }

@@ -50,6 +50,15 @@ impl GroupsAccumulator for Grouped {
         self.0.merge(values, group_indices)
     }
 
+    fn convert_to_state(&self, values: &[ArrayRef], opt_filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
+        let rows = values.first().map_or(0, |column| column.len());
+        let groups: Vec<usize> = (0..rows).collect();
+        let mut states = self.0.fresh();
+        states.grow(rows);
+        states.update(values, &groups, opt_filter)?;
+        states.take(rows)
+    }
+
     fn size(&self) -> usize {
         self.0.bytes()
     }

@@ -44,7 +44,7 @@ fn external(error: WasmError) -> DataFusionError {
 }
 
 fn numbers(groups: &[usize]) -> Result<Vec<u32>> {
-    match groups.iter().map(|group| u32::try_from(*group)).collect() {
+    match groups.iter().map(|group| u32::try_from(*group)).collect::<std::result::Result<_, _>>() {
         Ok(numbers) => Ok(numbers),
         Err(_) => exec_err!("more than {} groups in one batch", u32::MAX),
     }
@@ -54,6 +54,11 @@ impl States {
     /// No groups.
     pub(super) fn new(slot: Arc<PluginSlot>, function: Arc<AggregateSignature>) -> Self {
         Self { slot, function, groups: 0, rows: Vec::new(), parts: Vec::new() }
+    }
+
+    /// The same function, no groups.
+    pub(super) fn fresh(&self) -> Self {
+        Self::new(Arc::clone(&self.slot), Arc::clone(&self.function))
     }
 
     /// How many groups there are.
@@ -131,6 +136,8 @@ impl States {
         let rest = self.groups.saturating_sub(groups);
         self.groups = rest;
         if rest == 0 {
+            self.rows.clear();
+            self.parts.clear();
             return Ok(states);
         }
         self.keep(states.iter().map(|column| column.slice(groups, rest)).collect());

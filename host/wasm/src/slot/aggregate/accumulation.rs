@@ -56,6 +56,7 @@ impl<'a> Accumulation<'a> {
 
     /// One state per group of all parts.
     fn joined(&mut self, mut parts: Vec<Part>) -> Result<Vec<ArrayRef>, Failure> {
+        parts.retain(|part| !part.groups.is_empty());
         if let [part] = parts.as_slice()
             && part.groups.len() == self.groups
             && (0..).zip(&part.groups).all(|(number, group)| number == *group)

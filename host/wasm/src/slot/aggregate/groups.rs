@@ -73,7 +73,7 @@ impl Lists {
     }
 }
 
-/// The states at these places, in their order.
+/// The states at these places, in their order. Every source has all columns.
 pub(super) fn gathered(
     sources: &[Vec<ArrayRef>],
     places: &[Place],
