@@ -5,8 +5,8 @@ use crate::deep_stack::on_deep_stack;
 use crate::front::Front;
 use crate::input::{Query, QueryInput};
 use crate::lower::Lowering;
-use crate::sql::{names::Names, parse::parse_query};
-use crate::{PlanError, session_window, static_subquery, stream_join, unsupported};
+use crate::sql::{create_function::without_functions, names::Names, parse::parse_query};
+use crate::{PlanError, session, session_window, static_subquery, stream_join, unsupported};
 use arrow::datatypes::SchemaRef;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
@@ -69,7 +69,10 @@ pub(crate) enum Purpose {
 pub(crate) fn analyzed(input: &QueryInput, purpose: &Purpose) -> Result<(SessionContext, LogicalPlan), PlanError> {
     let mut front = Front::new(input, purpose)?;
     let written = match &input.query {
-        Query::Sql(sql) => front.statement(parse_query(sql)?, names_of(input), Vec::new())?,
+        Query::Sql(sql) => {
+            let sql = without_functions(sql, &session::plugin_names(input)?)?;
+            front.statement(parse_query(sql)?, names_of(input), Vec::new())?
+        }
         Query::Frame(frame) => frame.plan(&mut front, &input.tables)?,
     };
     let logical = front.analyze(written)?;

@@ -114,7 +114,7 @@ fn build_state(
     // Spark keeps the order of a subquery, and refuses it where a stream has none.
     options.sql_parser.enable_subquery_sort_elimination = false;
 
-    check_plugin_names(input)?;
+    plugin_names(input)?;
     let table_functions: BTreeMap<String, Arc<ScalarUDF>> = plugin_functions(input, FunctionKind::Table)
         .map(|(slot, function)| {
             (function.name.to_ascii_lowercase(), Arc::new(plugins::table_function(slot, &function)))
@@ -185,8 +185,11 @@ fn register_higher_order(state: &mut SessionState, function: Arc<datafusion::log
     state.register_higher_order_function(function).expect("a session registry takes every function");
 }
 
-/// Refuses functions of two plugins that have one name, of whatever kind.
-fn check_plugin_names(input: &QueryInput) -> std::result::Result<(), PlanError> {
+/// The names of all functions of plugins, of whatever kind, in lower case.
+///
+/// # Errors
+/// When two plugins have a function of one name.
+pub(crate) fn plugin_names(input: &QueryInput) -> std::result::Result<BTreeSet<String>, PlanError> {
     let mut names = BTreeSet::new();
     for slot in &input.plugins {
         let component = slot.component();
@@ -198,7 +201,7 @@ fn check_plugin_names(input: &QueryInput) -> std::result::Result<(), PlanError> 
             }
         }
     }
-    Ok(())
+    Ok(names)
 }
 
 fn list_helpers(scalar: &[Arc<ScalarUDF>]) -> std::result::Result<ListHelpers, PlanError> {

@@ -5,14 +5,14 @@
 //! SELECT route, geometric_mean(ms) AS ms FROM requests GROUP BY route
 //! ```
 //!
-//! Read before anything is planned: whoever loads plugins asks for the statements, and hands on what is left of the text.
-//! A function lives as long as the query, so TEMPORARY says nothing new; the function must be one of the component's, and
-//! all others that the component has can be called as well.
+//! Read before anything is planned: whoever loads plugins asks for the statements and makes plugins of their components;
+//! the planner asks again, checks that a plugin has each of the functions, and plans what is left of the text. A function
+//! lives as long as the query, so TEMPORARY says nothing new; what else a component has can be called as well.
 
 use super::dialect::StreamingSqlDialect;
 use crate::PlanError;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +60,24 @@ pub fn leading_functions(sql: &str) -> Result<(Vec<CreateFunction>, &str), PlanE
             )));
         }
         words.ends()?;
+    }
+}
+
+/// The query behind the statements in front of it; each of their functions is one of `known`.
+///
+/// # Errors
+/// As [`leading_functions`], and for a function that no plugin has.
+pub(crate) fn without_functions<'a>(sql: &'a str, known: &BTreeSet<String>) -> Result<&'a str, PlanError> {
+    let (functions, rest) = leading_functions(sql)?;
+    match functions.iter().find(|function| !known.contains(&function.name)) {
+        None => Ok(rest),
+        Some(CreateFunction { name, component }) => {
+            let known =
+                if known.is_empty() { "none".into() } else { known.iter().cloned().collect::<Vec<_>>().join(", ") };
+            Err(wrong(format!(
+                "the component `{component}` has no function `{name}`; functions of plugins are: {known}"
+            )))
+        }
     }
 }
 
@@ -184,6 +202,14 @@ mod tests {
         assert_eq!(read("CREATE FUNCTION f USING COMPONENT 'a'"), (vec![pair("f", "a")], ""));
         let twice = "CREATE FUNCTION f USING COMPONENT 'a'; CREATE OR REPLACE FUNCTION f USING COMPONENT 'b'; SELECT 1";
         assert_eq!(read(twice), (vec![pair("f", "b")], "SELECT 1"));
+    }
+
+    #[test]
+    fn a_function_that_is_created_is_there() {
+        let known = BTreeSet::from(["f".to_owned()]);
+        assert_eq!(without_functions("CREATE FUNCTION F USING COMPONENT 'a'; SELECT 1", &known).unwrap(), "SELECT 1");
+        let error = without_functions("CREATE FUNCTION g USING COMPONENT 'a'; SELECT 1", &known).unwrap_err();
+        assert!(error.to_string().contains("`a` has no function `g`; functions of plugins are: f"), "{error}");
     }
 
     #[test]

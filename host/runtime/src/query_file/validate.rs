@@ -113,14 +113,15 @@ fn sql(text: &SourceText, raw: &mut RawQuery, values: &mut Vec<Value>) -> Result
     };
     let origin = text.place_of(at);
     let read = leading_functions(sql.trim());
-    let (functions, sql) = read.map_err(|error| text.invalid(at, key, &sql, error.to_string()))?;
-    let sql = sql.trim().trim_end_matches(';').trim_end().to_owned();
+    let (functions, query) = read.map_err(|error| text.invalid(at, key, &sql, error.to_string()))?;
+    let is_missing = query.trim_end_matches([';', ' ', '\n', '\r', '\t']).is_empty();
     let mut created = plugins::created(text, (key, at.span()), &functions, &raw.plugin)?;
     raw.plugin.append(&mut created);
-    if sql.is_empty() {
+    if is_missing {
         let hint = "write one SELECT".into();
         return Err(QueryFileError::Missing { place: origin, key: key.into(), hint });
     }
+    let sql = sql.trim().trim_end_matches(';').trim_end().to_owned();
     values.push(Value::new(key, shortened(&sql), Origin::QueryFile(origin)));
     Ok(sql)
 }
