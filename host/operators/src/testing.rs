@@ -190,6 +190,8 @@ pub(crate) struct Story {
     next: BatchId,
     restarts: bool,
     watermarked: bool,
+    /// The time of the next batch.
+    pub(crate) now_ms: i64,
 }
 
 impl Story {
@@ -206,6 +208,7 @@ impl Story {
             next: BatchId::FIRST,
             restarts,
             watermarked: true,
+            now_ms: 0,
         };
         story.open();
         story
@@ -240,7 +243,7 @@ impl Story {
     pub(crate) fn context(&self) -> BatchContext {
         let eviction = self.tracker.global();
         let watermarks = self.watermarked.then_some(Watermarks { late: self.late, eviction });
-        BatchContext { batch: self.next, batch_time_ms: 0, watermarks }
+        BatchContext { batch: self.next, batch_time_ms: self.now_ms, watermarks }
     }
 
     /// A batch with rows of one source.

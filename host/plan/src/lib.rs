@@ -22,6 +22,7 @@ mod input;
 mod lower;
 mod plan;
 mod plugins;
+mod processor;
 mod session;
 mod session_window;
 mod sql;

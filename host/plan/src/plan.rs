@@ -95,6 +95,9 @@ fn names_of(input: &QueryInput) -> Names {
         names.add(name);
         names.add_fields(schema.fields());
     }
+    for slot in &input.plugins {
+        slot.component().processors().iter().for_each(|processor| names.add_fields(&processor.output));
+    }
     names.add("window");
     names.add("session_window");
     names

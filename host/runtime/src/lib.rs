@@ -42,7 +42,9 @@ pub use millstream_sink::Export;
 pub use millstream_sink::connectors::foreach::{ForeachWriter, Row, RowError};
 pub use query::progress::{Progress, SinkProgress, SourceProgress, StateOperatorProgress};
 pub use query::{ColumnChange, QueryChange, QueryRun, StreamingQuery, Swapped};
-pub use session::{DataFrame, DataFrameReader, DataStreamReader, DataStreamWriter, GroupedData, Session};
+pub use session::{
+    DataFrame, DataFrameReader, DataStreamReader, DataStreamWriter, GroupedData, ProcessOptions, Session,
+};
 pub use settings::Settings;
 pub use spec::{PluginSpec, QuerySpec, StateLimits, StreamSpec, TableSpec};
 pub use streams::{StreamingQueryListener, StreamingQueryManager};

@@ -126,6 +126,9 @@ pub trait StateStore: Send {
     /// [`StateError::Schema`] when the files were written under another schema id.
     fn family(&mut self, spec: &FamilySpec) -> Result<FamilyId, StateError>;
 
+    /// The families that there are, in files or declared since.
+    fn families(&self) -> Vec<FamilySpec>;
+
     /// The values of many keys, in order, as they stand in the open batch. It may move rows between memory and spill, and
     /// changes nothing.
     ///

@@ -17,6 +17,7 @@ use crate::engine::PluginHost;
 use crate::error::WasmError;
 use crate::export::Exports;
 use crate::limits::{HostState, PluginLimits};
+use crate::processor::ProcessorSignature;
 use crate::signature::{AggregateSignature, FunctionSignature};
 use crate::wire;
 
@@ -64,6 +65,11 @@ impl Component {
         &self.description.aggregates
     }
 
+    /// Its processors, in the order of their numbers.
+    pub fn processors(&self) -> &[ProcessorSignature] {
+        &self.description.processors
+    }
+
     /// The interfaces it imports: what it asks the host for.
     pub fn imports(&self) -> &[String] {
         &self.imports
@@ -92,6 +98,11 @@ impl Component {
     /// The number and signature of an aggregate function.
     pub fn aggregate(&self, name: &str) -> Option<(u32, &AggregateSignature)> {
         (0..).zip(self.aggregates()).find(|(_, function)| function.name == name)
+    }
+
+    /// The number and signature of a processor.
+    pub fn processor(&self, name: &str) -> Option<(u32, &ProcessorSignature)> {
+        (0..).zip(self.processors()).find(|(_, processor)| processor.name == name)
     }
 }
 

@@ -17,6 +17,7 @@ mod error;
 mod export;
 mod layout;
 mod limits;
+pub mod processor;
 mod signature;
 mod slot;
 mod wire;

@@ -241,7 +241,7 @@ impl QueryRun {
             let value = |offset: &Option<Offset>| offset.as_ref().map(|offset| offset.0.clone());
             ranges.insert(running.name.clone(), OffsetRange { start: value(&running.at), end: value(&end) });
         }
-        if !has_new && !self.wants_no_data_batch() && !self.finish() {
+        if !has_new && !self.wants_no_data_batch() && !self.is_due()? && !self.finish() {
             return Ok(None);
         }
         let now = self.clock.now_ms();
@@ -267,6 +267,15 @@ impl QueryRun {
             return false;
         }
         self.pipeline.wants_no_data_batch(old, new)
+    }
+
+    /// Whether a timer or the end of an entry's life is due by the clock.
+    fn is_due(&mut self) -> Result<bool, RuntimeError> {
+        if !self.settings.no_data_batches || self.next == BatchId::FIRST {
+            return Ok(false);
+        }
+        let now = self.clock.now_ms().max(self.last_batch_time_ms);
+        Ok(self.pipeline.is_due(now)?)
     }
 
     /// When everything has been read and the user wants that: nothing is waited for any more. Whether a batch without rows

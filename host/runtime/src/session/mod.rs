@@ -9,7 +9,7 @@ mod reads;
 mod writer;
 
 pub use data_frame::DataFrame;
-pub use grouped::GroupedData;
+pub use grouped::{GroupedData, ProcessOptions};
 pub use reader::{DataFrameReader, DataStreamReader};
 pub use writer::DataStreamWriter;
 

@@ -32,6 +32,7 @@ mod spilled_tests;
 mod table;
 #[cfg(test)]
 mod tests;
+mod unlogged;
 
 use crate::budget::Share;
 use crate::{
@@ -311,6 +312,10 @@ impl StateStore for LogStore {
             family.relayout(&self.hasher, spec.layout);
         }
         Ok(FamilyId(number))
+    }
+
+    fn families(&self) -> Vec<FamilySpec> {
+        Self::families(self)
     }
 
     fn get_many(&mut self, family: FamilyId, keys: &ByteRows) -> Result<Vec<Option<&[u8]>>, StateError> {

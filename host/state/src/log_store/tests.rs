@@ -74,6 +74,9 @@ impl StateStore for Patient {
     fn family(&mut self, spec: &FamilySpec) -> Result<FamilyId, StateError> {
         self.0.family(spec)
     }
+    fn families(&self) -> Vec<FamilySpec> {
+        self.0.families()
+    }
     fn get_many(&mut self, family: FamilyId, keys: &ByteRows) -> Result<Vec<Option<&[u8]>>, StateError> {
         self.0.get_many(family, keys)
     }

@@ -4,6 +4,7 @@ use arrow::datatypes::FieldRef;
 use std::slice;
 
 use crate::component::Component;
+use crate::processor::{ProcessorSignature, VariableSignature};
 use crate::signature::{AggregateSignature, FunctionSignature};
 use crate::wire;
 
@@ -20,6 +21,12 @@ pub(super) fn differences(old: &Component, new: &Component) -> Vec<String> {
         match new.aggregate(&before.name) {
             None => differences.push(format!("aggregate function `{}` is gone", before.name)),
             Some((_, after)) => compare_aggregates(before, after, &mut differences),
+        }
+    }
+    for before in old.processors() {
+        match new.processor(&before.name) {
+            None => differences.push(format!("processor `{}` is gone", before.name)),
+            Some((_, after)) => compare_processors(before, after, &mut differences),
         }
     }
     for import in new.imports() {
@@ -66,6 +73,41 @@ fn compare_aggregates(before: &AggregateSignature, after: &AggregateSignature, d
     }
     if before.retracts && !after.retracts {
         differences.push(format!("aggregate function `{name}` took rows back and does not"));
+    }
+}
+
+fn compare_processors(before: &ProcessorSignature, after: &ProcessorSignature, differences: &mut Vec<String>) {
+    let name = &before.name;
+    columns(name, "key column", &before.key, &after.key, differences);
+    columns(name, "input column", &before.input, &after.input, differences);
+    columns(name, "output column", &before.output, &after.output, differences);
+    for (old, new) in before.input.iter().zip(&after.input) {
+        if old.is_nullable() && !new.is_nullable() {
+            differences.push(format!("input column `{}` of `{name}` might be null and is never null", old.name()));
+        }
+    }
+    if before.time_mode != after.time_mode {
+        differences.push(format!("`{name}` went by {} and goes by {}", before.time_mode, after.time_mode));
+    }
+    for mode in before.output_modes.iter().filter(|mode| !after.output_modes.contains(mode)) {
+        differences.push(format!("`{name}` could be used in output mode {mode} and cannot"));
+    }
+    for variable in &before.variables {
+        match after.variable(&variable.name) {
+            None => differences.push(format!("variable `{}` of `{name}` is gone", variable.name)),
+            // Entries that are there keep their time, so it may be another one, but not come or go.
+            Some(is)
+                if VariableSignature { ttl_ms: variable.ttl_ms, ..is.clone() } == *variable
+                    && is.ttl_ms.is_some() == variable.ttl_ms.is_some() => {}
+            Some(is) => differences.push(format!("variable `{variable}` of `{name}` is `{is}`")),
+        }
+    }
+    for variable in after.variables.iter().filter(|variable| before.variable(&variable.name).is_none()) {
+        differences.push(format!("variable `{}` of `{name}` is new", variable.name));
+    }
+    let order = |of: &ProcessorSignature| of.variables.iter().map(|variable| variable.name.clone()).collect::<Vec<_>>();
+    if differences.is_empty() && order(before) != order(after) {
+        differences.push(format!("the variables of `{name}` have another order"));
     }
 }
 

@@ -16,6 +16,7 @@ mod faults;
 mod function;
 mod isolation;
 mod outcome;
+mod processor;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 

@@ -10,6 +10,7 @@
 
 pub(crate) mod aggregate;
 pub(crate) mod function;
+pub(crate) mod processor;
 
 use wasmtime::component::{ComponentType, Lift, Lower};
 
@@ -22,6 +23,7 @@ pub(crate) const DESCRIBE: &str = "describe";
 pub(crate) const SCALAR: &str = "scalar";
 pub(crate) const TABLE: &str = "table";
 pub(crate) const AGGREGATE: &str = "aggregate";
+pub(crate) const PROCESSOR: &str = "processor";
 
 /// The full name of an interface in a version of the package.
 pub(crate) fn interface(name: &str, version: &str) -> String {
