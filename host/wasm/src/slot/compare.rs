@@ -6,7 +6,6 @@ use std::slice;
 use crate::component::Component;
 use crate::processor::{ProcessorSignature, VariableSignature};
 use crate::signature::{AggregateSignature, FunctionSignature};
-use crate::wire;
 
 /// Every difference that forbids a swap, one sentence each.
 pub(super) fn differences(old: &Component, new: &Component) -> Vec<String> {
@@ -27,12 +26,6 @@ pub(super) fn differences(old: &Component, new: &Component) -> Vec<String> {
         match new.processor(&before.name) {
             None => differences.push(format!("processor `{}` is gone", before.name)),
             Some((_, after)) => compare_processors(before, after, &mut differences),
-        }
-    }
-    for import in new.imports() {
-        let granted = matches!(wire::known(import), Some(wire::LOG | wire::TYPES));
-        if !granted && !old.imports().contains(import) {
-            differences.push(format!("it imports `{import}`, which the running one does not"));
         }
     }
     differences

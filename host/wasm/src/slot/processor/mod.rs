@@ -113,6 +113,7 @@ impl Work for Processing<'_> {
     }
 
     fn compute(&mut self, range: &Range<usize>) -> Result<(usize, Outcome), Failure> {
+        self.caller.begin_at(range.start);
         let call = self.call.of_keys(range);
         let encoded = EncodedInvocation::of(&call)?;
         let slices = encoded.slices();
