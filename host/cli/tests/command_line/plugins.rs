@@ -61,7 +61,7 @@ fn a_plugin_is_not_made_over_what_is_there_nor_under_a_bad_name() {
         .expect(1, &["error: cannot make a plugin in `words`: it is there already"]);
     assert_eq!(console.names("words"), ["keep.txt"]);
     console.run(&["plugin", "new", "../evil"]).expect(2, &["use a lower-case letter"]);
-    console.run(&["plugin", "new", "a", "--lang", "cobol"]).expect(2, &["possible values: rust"]);
+    console.run(&["plugin", "new", "a", "--lang", "cobol"]).expect(2, &["possible values: rust, python"]);
     console.run(&["plugin", "new", "a", "--sdk", "."]).expect(1, &["there is no millstream-sdk in `.`", "hint: "]);
     assert!(!console.path("a").exists());
 }

@@ -19,7 +19,9 @@ pub use checkpoint::{
     BatchSummary, CheckpointSummary, LeaseSummary, PartitionSummary, PluginSummary, StateSummary, checkpoint, resumes,
 };
 pub use component::{ColumnReport, ComponentReport, FunctionReport, component};
-pub use millstream_wasm::build::{BuildError, Profile, build_rust_plugin, guest_target_dir};
+pub use millstream_wasm::build::{
+    BuildError, Language, Profile, Project, build_plugin, find_sdk, guest_target_dir, test_plugin,
+};
 pub use place::CheckpointPlace;
 pub use plan::{CheckedQuery, OperatorState, check};
 pub use state::{StateRequest, StateTable, state};

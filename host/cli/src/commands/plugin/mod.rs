@@ -3,6 +3,8 @@
 mod build;
 mod inspect;
 mod new;
+mod templates;
+mod test;
 
 use crate::failure::Failure;
 use clap::Subcommand;
@@ -14,6 +16,8 @@ pub(crate) enum PluginCommand {
     New(new::NewArguments),
     /// Builds a plugin's component.
     Build(build::BuildArguments),
+    /// Runs a plugin's own tests, without WebAssembly.
+    Test(test::TestArguments),
     /// Shows a component's functions, permissions, digest and size.
     Inspect(inspect::InspectArguments),
 }
@@ -24,6 +28,7 @@ impl PluginCommand {
         match self {
             Self::New(arguments) => new::run(&arguments),
             Self::Build(arguments) => build::run(&arguments),
+            Self::Test(arguments) => test::run(&arguments),
             Self::Inspect(arguments) => inspect::run(&arguments),
         }
     }
