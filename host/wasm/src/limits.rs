@@ -56,6 +56,8 @@ impl Default for PluginLimits {
 
 /// Elements that the tables of one instance may have together.
 const TABLE_ELEMENTS: usize = 50_000;
+/// Core instances of one component: an interpreter is linked of many.
+const INSTANCES: usize = 128;
 
 /// The moment `time` from now; years from now when there is no such moment.
 fn after(time: Duration) -> Instant {
@@ -147,7 +149,7 @@ impl ResourceLimiter for HostState {
     }
 
     fn instances(&self) -> usize {
-        32
+        INSTANCES
     }
 
     fn tables(&self) -> usize {
