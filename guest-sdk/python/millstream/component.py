@@ -43,7 +43,7 @@ def _fields(nodes) -> list:
 
 
 def _nulls(arguments):
-    return _describe.Nulls.PASSED if arguments.sees_nulls else _describe.Nulls.SKIPPED
+    return _types.Nulls.PASSED if arguments.sees_nulls else _types.Nulls.SKIPPED
 
 
 def _row_errors(errors) -> list:
