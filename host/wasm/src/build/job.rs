@@ -118,7 +118,9 @@ impl<'a> Job<'a> {
         let mut all = vec![self.project.folder()];
         all.extend(sources);
         let mut texts = vec![tool, &profile, env!("CARGO_PKG_VERSION")];
-        texts.extend(interface_texts());
+        for text in interface_texts() {
+            texts.push(text);
+        }
         let made_of = fingerprint(&all, &texts)?.to_string();
         let is_same = std::fs::read_to_string(&stamp).is_ok_and(|before| before == made_of) && component.is_file();
         if is_same {

@@ -6,4 +6,5 @@ mod columns;
 mod faults;
 mod functions;
 mod load;
+mod natively;
 mod values;
