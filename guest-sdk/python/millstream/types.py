@@ -12,7 +12,7 @@ from array import array
 from itertools import accumulate
 from typing import Annotated, Any, List, Optional, Tuple
 
-_EPOCH = _datetime.datetime(1970, 1, 1, tzinfo=_datetime.timezone.utc)
+_START = _datetime.datetime(1970, 1, 1, tzinfo=_datetime.timezone.utc)
 _DAY = _datetime.date(1970, 1, 1).toordinal()
 _MICROSECOND = _datetime.timedelta(microseconds=1)
 _EXACT = _decimal.Context(prec=80, rounding=_decimal.ROUND_HALF_UP, Emax=999999, Emin=-999999)
@@ -314,7 +314,7 @@ _TIMESTAMP = Fixed("tsu:UTC", "q")
 def _from_datetime(value: _datetime.datetime) -> int:
     if value.tzinfo is None:
         raise ValueError(f"{value!r} has no time zone")
-    return (value - _EPOCH) // _MICROSECOND
+    return (value - _START) // _MICROSECOND
 
 
 boolean = Annotated[bool, Boolean()]
@@ -353,7 +353,7 @@ _PLAIN = {
         _INT32_DATE, lambda days: _datetime.date.fromordinal(_DAY + days), lambda day: day.toordinal() - _DAY
     ),
     _datetime.datetime: Converted(
-        _TIMESTAMP, lambda us: _EPOCH + _datetime.timedelta(microseconds=us), _from_datetime
+        _TIMESTAMP, lambda us: _START + _datetime.timedelta(microseconds=us), _from_datetime
     ),
 }
 

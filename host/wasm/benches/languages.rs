@@ -119,7 +119,8 @@ fn components() -> Vec<(String, PathBuf, f64)> {
     let mut components = Vec::new();
     for folder in folders {
         let start = Instant::now();
-        let file = build_plugin(&Project::open(&folder).unwrap(), Profile::Release, &guest_target_dir(), &|_| {}).unwrap();
+        let file =
+            build_plugin(&Project::open(&folder).unwrap(), Profile::Release, &guest_target_dir(), &|_| {}).unwrap();
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         components.push((name, file, start.elapsed().as_secs_f64()));
     }
@@ -132,7 +133,10 @@ fn components() -> Vec<(String, PathBuf, f64)> {
 }
 
 fn main() {
-    println!("{:<14}{:>10}{:>9}{:>11}{:>10}{:>12}", "language", "size KiB", "build s", "compile s", "start ms", "memory KiB");
+    println!(
+        "{:<14}{:>10}{:>9}{:>11}{:>10}{:>12}",
+        "language", "size KiB", "build s", "compile s", "start ms", "memory KiB"
+    );
     let mut slots = Vec::new();
     for (name, file, built) in components() {
         let bytes = std::fs::read(&file).unwrap();

@@ -35,8 +35,7 @@ pub fn host() -> Result<Arc<PluginHost>> {
 ///
 /// When one does not build or load: the language, and the words of its compiler.
 pub fn guests() -> Result<&'static [Guest]> {
-    static GUESTS: LazyLock<Result<Vec<Guest>, String>> =
-        LazyLock::new(|| all().map_err(|error| format!("{error:#}")));
+    static GUESTS: LazyLock<Result<Vec<Guest>, String>> = LazyLock::new(|| all().map_err(|error| format!("{error:#}")));
     GUESTS.as_deref().map_err(|error| anyhow::anyhow!("{error}"))
 }
 

@@ -60,7 +60,11 @@ fn template_works(language: &str, tests_say: &str) {
     let tested = console.run(&["plugin", "test", "my-words"]);
     assert!(tested.code == Some(0) && format!("{}{}", tested.stdout, tested.stderr).contains(tests_say), "{tested:#?}");
     let built = console.run(&["plugin", "build", "my-words"]).expect(0, &["compiling my-words"]);
-    built.prints(&["my-words/my_words.wasm\n", "function   table words(line Utf8", "function   scalar loudness(text Utf8"]);
+    built.prints(&[
+        "my-words/my_words.wasm\n",
+        "function   table words(line Utf8",
+        "function   scalar loudness(text Utf8",
+    ]);
     console.run(&["plugin", "build", "my-words"]).expect(0, &["nothing changed in my-words"]);
     let query = "sql = \"SELECT word, loudness(word) AS loud FROM lines LATERAL VIEW words(value) w AS word\"\n\
                  trigger = \"available now\"\ncheckpoint = \"checkpoint\"\n\
@@ -100,9 +104,14 @@ fn what_a_language_needs_and_has_not_is_told_with_the_way_to_get_it() {
     let said = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(2), "{said}");
     assert!(said.contains("error: cannot find `componentize-py`, which builds plugins in python"), "{said}");
-    assert!(said.contains("hint: run `./x toolchain` in a checkout, or `pip install componentize-py==0.25.1`"), "{said}");
+    assert!(
+        said.contains("hint: run `./x toolchain` in a checkout, or `pip install componentize-py==0.25.1`"),
+        "{said}"
+    );
     console.write("p/plugin.toml", "langauge = \"python\"");
-    console.run(&["plugin", "build", "p"]).expect(1, &["cannot understand `p/plugin.toml`", "unknown field `langauge`"]);
+    console
+        .run(&["plugin", "build", "p"])
+        .expect(1, &["cannot understand `p/plugin.toml`", "unknown field `langauge`"]);
 }
 
 #[test]

@@ -41,7 +41,8 @@ pub(super) fn build(job: &Job<'_>) -> Result<PathBuf, BuildError> {
     job.component(&[&sdk], "componentize-qjs", |work, component| {
         let wit = job.write_interface(work, &EXPORTS)?;
         let entry = work.join("entry.js");
-        let exports = job.project.exports().map_or_else(|| EXPORTS.to_vec(), |names| names.iter().map(|n| &**n).collect());
+        let exports =
+            job.project.exports().map_or_else(|| EXPORTS.to_vec(), |names| names.iter().map(|n| &**n).collect());
         write(&entry, entry_text(&absolute(&job.project.entry())?, &exports).as_bytes())?;
         let script = work.join("plugin.js");
         bundle(job, &sdk, &[("plugin", &entry)], work)?;

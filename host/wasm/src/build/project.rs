@@ -69,8 +69,11 @@ impl Project {
             })?,
             None => found().ok_or_else(|| BuildError::NoPlugin { folder: folder.to_owned() })?,
         };
-        let known = |names: &[String], known: &[&str], what: &str| match names.iter().find(|n| !known.contains(&&***n)) {
-            Some(name) => Err(wrong(format!("`{name}` is nothing a plugin can {what}; there are {}", known.join(", ")))),
+        let known = |names: &[String], known: &[&str], what: &str| match names.iter().find(|n| !known.contains(&&***n))
+        {
+            Some(name) => {
+                Err(wrong(format!("`{name}` is nothing a plugin can {what}; there are {}", known.join(", "))))
+            }
             None => Ok(()),
         };
         known(&manifest.imports, &IMPORTS, "import")?;

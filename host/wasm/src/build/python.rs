@@ -18,8 +18,12 @@ const COMPONENTIZE: Tool = Tool {
     below: "python/bin",
     install: "`pip install componentize-py==0.25.1`",
 };
-const PYTHON: Tool =
-    Tool { language: Language::Python, program: "python3", below: "python/bin", install: "install Python 3.10 or later" };
+const PYTHON: Tool = Tool {
+    language: Language::Python,
+    program: "python3",
+    below: "python/bin",
+    install: "install Python 3.10 or later",
+};
 /// What the SDK exports.
 const EXPORTS: [&str; 5] = ["scalar", "table", "aggregate", "processor", "migration"];
 /// The module that componentize-py takes for the plugin: the SDK's exports, filled by the plugin's registrations.
@@ -31,7 +35,8 @@ pub(super) fn build(job: &Job<'_>) -> Result<PathBuf, BuildError> {
     let sdk = job.project.sdk()?;
     job.component(&[&sdk], "componentize-py", |work, component| {
         let wit = job.write_interface(work, &EXPORTS)?;
-        let exports = job.project.exports().map_or_else(|| EXPORTS.to_vec(), |names| names.iter().map(|n| &**n).collect());
+        let exports =
+            job.project.exports().map_or_else(|| EXPORTS.to_vec(), |names| names.iter().map(|n| &**n).collect());
         write(&work.join(format!("{MODULE}.py")), module(&stem(&job.project.entry()), &exports).as_bytes())?;
         let mut componentize = Command::new(tool);
         componentize.arg("-d").arg(&wit).args(["-w", WORLD, "-q", "componentize"]);

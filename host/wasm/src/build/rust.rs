@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use super::BuildError;
 use super::component::componentize;
 use super::files::{absolute, failed};
 use super::job::Profile;
 use super::programs::run_tests;
 use super::toolchain::{Toolchain, clean, find_toolchain};
-use super::BuildError;
 
 /// Every plugin uses these; all hosts that run components have them.
 const FLAGS: &str = "-C target-feature=+simd128,+bulk-memory";

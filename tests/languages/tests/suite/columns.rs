@@ -81,7 +81,15 @@ pub(crate) fn ranges() -> Vec<(&'static str, ArrayRef)> {
         Some(1_234_567_890_123_456_789),
         Some(i64::MAX),
     ];
-    let text = vec![Some(""), None, Some("\0"), Some("日本語 🦀 e\u{301}"), Some("plain"), Some("\u{feff}mark"), Some("\u{10ffff}")];
+    let text = vec![
+        Some(""),
+        None,
+        Some("\0"),
+        Some("日本語 🦀 e\u{301}"),
+        Some("plain"),
+        Some("\u{feff}mark"),
+        Some("\u{10ffff}"),
+    ];
     let binary = vec![Some(&b"\xff\xfe"[..]), None, Some(b""), Some(b"\0\0"), Some(b"\xc3\x28")];
     vec![
         ("echo_bool", Arc::new((0..21).map(|i| (i % 5 != 0).then_some(i % 2 == 0)).collect::<BooleanArray>())),
@@ -92,7 +100,10 @@ pub(crate) fn ranges() -> Vec<(&'static str, ArrayRef)> {
         ("echo_i32", Arc::new(Int32Array::from(vec![Some(i32::MIN), None, Some(-1), Some(i32::MAX)]))),
         ("echo_u32", Arc::new(UInt32Array::from(vec![Some(0), None, Some(1 << 31), Some(u32::MAX)]))),
         ("echo_i64", Arc::new(Int64Array::from(long))),
-        ("echo_u64", Arc::new(UInt64Array::from(vec![Some(0), None, Some(1 << 63), Some((1 << 53) + 1), Some(u64::MAX)]))),
+        (
+            "echo_u64",
+            Arc::new(UInt64Array::from(vec![Some(0), None, Some(1 << 63), Some((1 << 53) + 1), Some(u64::MAX)])),
+        ),
         (
             "echo_f32",
             Arc::new(Float32Array::from(vec![

@@ -14,7 +14,8 @@ use crate::columns::{all, numbers, texts};
 fn fault_of_13(guest: &Guest, function: &str, change: impl FnOnce(&mut PluginLimits)) -> String {
     let slot = guest.slot(FaultPolicy::Skip, change).unwrap();
     let arguments = [numbers([1, 2, 13, 4])];
-    let outcome = slot.call_scalar(function, 4, &arguments).unwrap_or_else(|e| panic!("{function} in {}: {e}", guest.name));
+    let outcome =
+        slot.call_scalar(function, 4, &arguments).unwrap_or_else(|e| panic!("{function} in {}: {e}", guest.name));
     let values: Vec<_> = outcome.values.as_primitive::<Int64Type>().iter().collect();
     assert_eq!(values, [Some(1), Some(2), None, Some(4)], "{function} in {}", guest.name);
     assert_eq!(outcome.faults.iter().map(|fault| fault.row).collect::<Vec<_>>(), [2], "{function} in {}", guest.name);
@@ -77,7 +78,8 @@ fn endless_recursion_ends() {
 fn nothing_but_the_log_is_imported() {
     for guest in all() {
         for import in guest.component().imports() {
-            let granted = import.starts_with("millstream:plugin/log@") || import.starts_with("millstream:plugin/types@");
+            let granted =
+                import.starts_with("millstream:plugin/log@") || import.starts_with("millstream:plugin/types@");
             assert!(granted || import.starts_with("wasi:"), "{} imports {import}", guest.name);
         }
     }

@@ -76,10 +76,7 @@ fn rows_that_fail_are_named_with_the_same_words() {
     same_table("countdown", &[numbers([2, -1, 1, i64::MIN])]);
     let faults = measure().scalar("add", &[numbers(nearly), numbers([1, 2, -1, i64::MIN])]).unwrap().faults;
     let told: Vec<_> = faults.iter().map(|fault| (fault.row, fault.error.as_str())).collect();
-    let expected = [
-        (0, "9223372036854775807 + 1 does not fit"),
-        (2, "-9223372036854775808 + -1 does not fit"),
-    ];
+    let expected = [(0, "9223372036854775807 + 1 does not fit"), (2, "-9223372036854775808 + -1 does not fit")];
     assert!(told.iter().zip(expected).all(|(told, text)| told.0 == text.0 && told.1.contains(text.1)), "{told:?}");
 }
 

@@ -11,7 +11,8 @@ const ROWS: usize = 8192;
 
 fn batch(number: usize) -> (ArrayRef, ArrayRef, ArrayRef) {
     let value = |row: usize| (number * ROWS + row) as i64 * 7919 % 1_000_003 - 500_000;
-    let words = ["the", "stream", "Ölberg", "of", "a", "river", "carries", "in", "every", "drop", "日本", "an", "offset"];
+    let words =
+        ["the", "stream", "Ölberg", "of", "a", "river", "carries", "in", "every", "drop", "日本", "an", "offset"];
     let line = |row: usize| {
         let word = |at: usize| words[(row * 31 + at * 7 + number) % words.len()];
         (row % 97 != 5).then(|| (0..row % 9).map(word).collect::<Vec<_>>().join(" "))
