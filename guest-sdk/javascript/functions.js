@@ -11,7 +11,9 @@ export class Arguments {
     const required = this.fields.flatMap(([, , nullable], at) => (nullable ? [] : [at]));
     // The host leaves out rows with nulls that nobody asked for; where somebody did, that is done here.
     this.seesNulls = required.length < this.fields.length;
-    this.loop = looper(this.fields.map(([name]) => name), this.seesNulls ? required : []);
+    // Nulls inside of lists and structs are for nobody else to see.
+    const guarded = required.filter((at) => this.seesNulls || this.fields[at][1].isNested);
+    this.loop = looper(this.fields.map(([name]) => name), guarded);
   }
 
   nodes() {

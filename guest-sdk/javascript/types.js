@@ -64,6 +64,8 @@ function shown(value) {
 
 /** A type of a column. */
 export class Type {
+  isNested = false;
+
   constructor(format) {
     this.format = format;
   }
@@ -277,13 +279,16 @@ export function split(type, where) {
 }
 
 class List extends Type {
+  isNested = true;
+
   constructor(element) {
     super("+l");
     [this.element, this.nullable] = split(element, "list");
   }
 
   nodes(name, nullable) {
-    return [{ name, format: "+l", nullable, children: 1 }, ...this.element.nodes("item", this.nullable)];
+    // In SQL any array may have a null; one that does is null where elements cannot be.
+    return [{ name, format: "+l", nullable, children: 1 }, ...this.element.nodes("item", true)];
   }
 
   read(reader, rows) {
@@ -292,7 +297,10 @@ class List extends Type {
     const elements = this.element.read(reader, rows === 0 ? 0 : ends[rows]);
     const values = new Array(rows);
     // Copies: lists of different rows do not share memory.
-    for (let row = 0; row < rows; row++) values[row] = Array.from(elements.slice(ends[row], ends[row + 1]));
+    for (let row = 0; row < rows; row++) {
+      const value = Array.from(elements.slice(ends[row], ends[row + 1]));
+      values[row] = !this.nullable && value.includes(null) ? null : value;
+    }
     return withNulls(values, valid);
   }
 
@@ -321,6 +329,8 @@ export function list(element) {
 }
 
 class Struct extends Type {
+  isNested = true;
+
   constructor(fields) {
     super("+s");
     this.columns = new Columns(fields, "struct");
@@ -361,7 +371,13 @@ export class Columns {
 
   read(reader, rows) {
     const columns = this.fields.map(([, type]) => type.read(reader, rows));
-    return this.object(columns, rows);
+    const values = this.object(columns, rows);
+    this.fields.forEach(([, , nullable], at) => {
+      // An object is null where a field is that cannot be.
+      if (nullable || !columns[at].includes(null)) return;
+      for (let row = 0; row < rows; row++) if (columns[at][row] === null) values[row] = null;
+    });
+    return values;
   }
 
   /** Nothing is asked of the fields of null objects. */

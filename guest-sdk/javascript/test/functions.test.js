@@ -1,7 +1,7 @@
 // Functions over columns: nulls, rows that fail, batches.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { InvalidInput, RowError, float64, int64, nullable, scalar, table, utf8 } from "../index.js";
+import { InvalidInput, RowError, float64, int64, list, nullable, scalar, table, utf8 } from "../index.js";
 import { DEFINITION, offer, offered, snake } from "../offered.js";
 import { Columns, Reader, split } from "../types.js";
 
@@ -26,6 +26,11 @@ test("one value per row", () => {
 test("a null gives null where the function has no use for it", () => {
   const either = scalar({ a: nullable(int64), b: int64 }, int64, ({ a, b }) => a ?? b);
   assert.deepEqual(call(either, [int64, [null, 1n, null]], [int64, [7n, null, null]]), [[7n, null, null], []]);
+});
+
+test("a list with a null is null where its elements cannot be", () => {
+  const total = scalar({ x: list(int64) }, int64, ({ x }) => x.reduce((a, b) => a + b, 0n));
+  assert.deepEqual(call(total, [list(nullable(int64)), [[1n, null], [2n, 3n], []]]), [[null, 5n, 0n], []]);
 });
 
 test("rows that fail are named and the others go on", () => {

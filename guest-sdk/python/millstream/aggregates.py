@@ -46,7 +46,7 @@ class Aggregate:
 
     def _over_rows(self, method, states, anew, group_of_row, rows, buffers):
         arguments = list(self.arguments.rows(self.arguments.read(Reader(buffers), rows), rows))
-        required = self.arguments.required if self.arguments.sees_nulls else []
+        required = self.arguments.guarded
         group_of = memoryview(group_of_row).cast("I") if rows else []
         errors: RowErrors = []
         for row, group in enumerate(group_of):

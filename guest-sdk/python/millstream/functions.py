@@ -37,6 +37,8 @@ class Arguments:
         # The host leaves out rows with nulls that nobody asked for; where somebody did, that is done here.
         self.required = [at for at, (_, _, nullable) in enumerate(self.fields) if not nullable]
         self.sees_nulls = len(self.required) < len(self.fields)
+        # Nulls inside of lists and structs are for nobody else to see.
+        self.guarded = [at for at in self.required if self.sees_nulls or self.fields[at][1].is_nested]
 
     def nodes(self):
         return [node for name, kind, nullable in self.fields for node in kind.nodes(name, nullable)]
@@ -52,9 +54,9 @@ class Arguments:
 
     def guard(self, function):
         """The function, `None` for rows with a null that it does not take."""
-        if not self.sees_nulls or not self.required:
+        if not self.guarded:
             return function
-        required = self.required
+        required = self.guarded
 
         def guarded(*row):
             for at in required:

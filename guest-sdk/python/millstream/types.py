@@ -63,6 +63,7 @@ class Type:
     """A type of a column."""
 
     format = ""
+    is_nested = False
 
     def nodes(self, name: str, nullable: bool) -> List[Node]:
         """The fields in pre-order."""
@@ -238,20 +239,25 @@ class Decimal(Type):
 
 class ListOf(Type):
     format = "+l"
+    is_nested = True
 
     def __init__(self, element: Type, nullable: bool):
         self.element = element
         self.nullable = nullable
 
     def nodes(self, name, nullable):
-        return [(name, "+l", nullable, 1), *self.element.nodes("item", self.nullable)]
+        # In SQL any array may have a null; one that does is null where elements cannot be.
+        return [(name, "+l", nullable, 1), *self.element.nodes("item", True)]
 
     def read(self, reader, rows):
         valid = reader.buffer()
         ends = memoryview(reader.buffer())
         ends = ends.cast("i") if rows else [0]
         elements = self.element.read(reader, ends[-1])
-        return with_nulls([elements[ends[row] : ends[row + 1]] for row in range(rows)], valid)
+        values = [elements[ends[row] : ends[row + 1]] for row in range(rows)]
+        if not self.nullable and any(element is None for element in elements):
+            values = [None if any(element is None for element in value) else value for value in values]
+        return with_nulls(values, valid)
 
     def write(self, values, nullable, out):
         _not_null(values, nullable)
@@ -263,6 +269,7 @@ class ListOf(Type):
 
 class Struct(Type):
     format = "+s"
+    is_nested = True
 
     def __init__(self, made: type):
         self.made = made
@@ -283,8 +290,13 @@ class Struct(Type):
         return with_nulls(self.read_columns(reader, rows), valid)
 
     def read_columns(self, reader: Reader, rows: int) -> list:
-        """One object per row, of the fields as columns."""
-        return list(map(self.made, *(field.read(reader, rows) for _, field, _ in self.fields)))
+        """One object per row, of the fields as columns; None where a field is null that cannot be."""
+        columns = [field.read(reader, rows) for _, field, _ in self.fields]
+        values = list(map(self.made, *columns))
+        for column, (_, _, nullable) in zip(columns, self.fields):
+            if not nullable and any(value is None for value in column):
+                values = [None if part is None else value for value, part in zip(values, column)]
+        return values
 
     def write(self, values, nullable, out):
         _not_null(values, nullable)

@@ -38,6 +38,12 @@ class Scalars(unittest.TestCase):
 
         self.assertEqual(call(either, (int, [None, 1, None]), (int, [7, None, None])), ([7, None, None], []))
 
+    def test_a_list_with_a_null_is_null_where_its_elements_cannot_be(self):
+        def total(x: list[int64]) -> int64:
+            return sum(x)
+
+        self.assertEqual(call(total, (list[Optional[int64]], [[1, None], [2, 3], []])), ([None, 5, 0], []))
+
     def test_rows_that_fail_are_named_and_the_others_go_on(self):
         def picky(x: int64) -> int64:
             if x == 13:

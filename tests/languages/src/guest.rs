@@ -10,7 +10,7 @@ use millstream_wasm::build::{Profile, Project, build_plugin, guest_target_dir};
 use millstream_wasm::{Component, FaultPolicy, PluginHost, PluginLimits, PluginSlot, ScalarOutcome, TableOutcome};
 
 /// Memory of a call: interpreters need some for themselves.
-pub const MEMORY: u64 = 128 << 20;
+const MEMORY: u64 = 128 << 20;
 /// Time of a call: the machine may be busy, and interpreters are slow.
 const DEADLINE: Duration = Duration::from_secs(20);
 
@@ -23,7 +23,7 @@ pub struct Guest {
 }
 
 /// The engine that all guests share.
-pub fn host() -> Result<Arc<PluginHost>> {
+fn host() -> Result<Arc<PluginHost>> {
     static HOST: LazyLock<Result<Arc<PluginHost>, String>> =
         LazyLock::new(|| PluginHost::new().map_err(|error| error.to_string()));
     HOST.as_ref().map(Arc::clone).map_err(|error| anyhow::anyhow!("{error}"))

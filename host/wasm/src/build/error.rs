@@ -104,6 +104,16 @@ pub enum BuildError {
     },
 }
 
+impl BuildError {
+    /// What a compiler said, without what is about the compiler.
+    pub(super) fn said(self, about_the_plugin: impl FnOnce(&str) -> String) -> Self {
+        match self {
+            Self::Compile { manifest_dir, output } => Self::Compile { manifest_dir, output: about_the_plugin(&output) },
+            other => other,
+        }
+    }
+}
+
 /// What begins a plugin, for a person.
 fn entries() -> String {
     let names = Language::ALL.map(Language::entry);

@@ -72,7 +72,7 @@ fn bundle(job: &Job<'_>, sdk: &Path, entries: &[(&str, &Path)], folder: &Path) -
         entries.iter().map(|(name, file)| ((*name).to_owned(), file.to_string_lossy().into())).collect();
     let file = |name: &str| serde_json::Value::from(sdk.join(name).to_string_lossy());
     let config = format!(
-        "export default {{\n  input: {},\n  external: [/^millstream:/, /^node:/],\n  \
+        "export default {{\n  input: {},\n  external: [/^millstream:/, /^node:/],\n  tsconfig: false,\n  \
          resolve: {{ alias: {{ \"millstream-sdk/component\": {}, \"millstream-sdk\": {} }} }},\n  \
          output: {{ dir: {}, format: \"esm\", sourcemap: false }},\n}};\n",
         serde_json::Value::from(input),
@@ -84,7 +84,13 @@ fn bundle(job: &Job<'_>, sdk: &Path, entries: &[(&str, &Path)], folder: &Path) -
     write(&config_file, config.as_bytes())?;
     let mut command = Command::new(rolldown);
     command.arg("--config").arg(&config_file).current_dir(job.project.folder());
-    run(&mut command, job.project.folder()).map(drop)
+    run(&mut command, job.project.folder()).map(drop).map_err(|error| error.said(without_frames))
+}
+
+/// What rolldown says, without where in rolldown it says it.
+fn without_frames(said: &str) -> String {
+    let lines = said.lines().filter(|line| !(line.trim_start().starts_with("at ") && line.contains("rolldown")));
+    lines.collect::<Vec<_>>().join("\n").trim().to_owned()
 }
 
 /// Runs the plugin's tests: files named `*.test.js` or `*.test.ts`, with node's own test runner.

@@ -60,8 +60,10 @@ pub(super) fn run(command: &mut Command, plugin: &Path) -> Result<Vec<u8>, Build
     if output.status.success() {
         return Ok(output.stdout);
     }
-    let said = [output.stderr, output.stdout].map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
-    let output = said.join("\n").trim().to_owned();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    let errors = text(&output.stderr);
+    // What a tool says about its progress is worth something only when it says nothing else.
+    let output = if errors.is_empty() { text(&output.stdout) } else { errors };
     Err(BuildError::Compile { manifest_dir: plugin.to_owned(), output })
 }
 

@@ -45,8 +45,16 @@ pub(super) fn build(job: &Job<'_>) -> Result<PathBuf, BuildError> {
         }
         componentize.arg("--stub-wasi").arg("-o").arg(component).arg(MODULE);
         // A virtual environment of whoever called us is none of the plugin's business.
-        run(componentize.env_remove("VIRTUAL_ENV").env("PYTHONDONTWRITEBYTECODE", "1"), job.project.folder()).map(drop)
+        componentize.env_remove("VIRTUAL_ENV").env("PYTHONDONTWRITEBYTECODE", "1").env("RUST_BACKTRACE", "0");
+        run(&mut componentize, job.project.folder()).map(drop).map_err(|error| error.said(traceback))
     })
+}
+
+/// The plugin's own traceback, where the tool puts it into one of its own. Folders are numbered inside of the component.
+fn traceback(said: &str) -> String {
+    let own = said.split_once("AssertionError: ").map_or(said, |(_, own)| own);
+    let own = own.split_once("\n\nCaused by:").map_or(own, |(own, _)| own);
+    own.trim().replace("\"/1/", "\"").replace("\"/2/", "\"")
 }
 
 /// The text of the module: importing the plugin registers its functions.
@@ -68,4 +76,25 @@ pub(super) fn test(job: &Job<'_>) -> Result<(), BuildError> {
     tests.args(["-m", "unittest", "discover", "--pattern", "test_*.py"]).current_dir(job.project.folder());
     tests.env("PYTHONPATH", sdk).env("PYTHONDONTWRITEBYTECODE", "1");
     run_tests(&mut tests, job.project.folder())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_plugin_that_cannot_be_imported_its_own_traceback_is_told() {
+        let said = "Traceback (most recent call last):\n  File \"…/bin/componentize-py\", line 8\nAssertionError: Traceback \
+                    (most recent call last):\n  File \"/1/plugin.py\", line 3\nTypeError: no type\n\n\nCaused by:\n    \
+                    TypeError: no type";
+        let own = "Traceback (most recent call last):\n  File \"plugin.py\", line 3\nTypeError: no type";
+        assert_eq!(traceback(said), own);
+        assert_eq!(traceback("no such file"), "no such file");
+    }
+
+    #[test]
+    fn the_component_has_the_exports_that_are_asked_for() {
+        let text = "import words\nfrom millstream.component import Describe, Scalar, Table\n";
+        assert_eq!(module("words", &["scalar", "table"]), text);
+    }
 }

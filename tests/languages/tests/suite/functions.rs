@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, Decimal128Array, Int64Array};
+use arrow::array::{ArrayRef, AsArray, BinaryArray, Decimal128Array, Int64Array};
 use arrow::datatypes::Int32Type;
 
 use crate::columns::{all, json, measure, numbers, others, same_scalar, same_table, texts};
@@ -91,7 +91,7 @@ fn an_instance_that_is_taken_anew_for_every_call_answers_the_same() {
         };
         let slot = guest.slot(millstream_wasm::FaultPolicy::Fail, anew).unwrap();
         let found = slot.call_scalar("shout", LINES.len(), &lines).unwrap();
-        assert_eq!(found.values, expected, "{}", guest.name);
+        assert_eq!(&found.values, &expected, "{}", guest.name);
         assert!(slot.take_metrics().instances >= 4, "{}", guest.name);
     }
 }
