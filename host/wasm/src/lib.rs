@@ -25,4 +25,4 @@ pub use engine::PluginHost;
 pub use error::WasmError;
 pub use limits::PluginLimits;
 pub use signature::{FunctionKind, FunctionSignature, Volatility};
-pub use slot::{DeadLetter, FaultPolicy, PluginMetrics, PluginSlot, RowFault, ScalarOutcome, TableOutcome};
+pub use slot::{DeadLetter, Difference, FaultPolicy, PluginMetrics, PluginSlot, RowFault, ScalarOutcome, TableOutcome, differences};

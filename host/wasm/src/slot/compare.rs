@@ -1,24 +1,45 @@
-//! Structure of two components: what would a running plan notice?
+//! Structure of two components: what would a running query notice?
+//!
+//! Pure, and the one place that says so: a swap, a restart and a check before either ask here.
 
 use arrow::datatypes::FieldRef;
+use std::collections::BTreeSet;
 
 use crate::component::Component;
 use crate::signature::FunctionSignature;
 use crate::wire;
 
-/// Every difference that forbids a swap, one sentence each.
-pub(super) fn differences(old: &Component, new: &Component) -> Vec<String> {
+/// One thing in which a component differs from the one whose place it is to take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The function that it is about, if it is about one.
+    pub function: Option<String>,
+    /// What differs, in a sentence without a stop.
+    pub what: String,
+    /// Whether a running query cannot go on with it. Otherwise a person must want it.
+    pub is_fatal: bool,
+}
+
+/// Every difference that a query notices which calls the functions in `used`; every function counts when that is not
+/// known. New functions are no difference, and neither is what happens to functions that nobody calls.
+pub fn differences(old: &Component, new: &Component, used: Option<&BTreeSet<String>>) -> Vec<Difference> {
     let mut differences = Vec::new();
-    for before in old.functions() {
+    let is_used = |function: &&FunctionSignature| used.is_none_or(|used| used.contains(&function.name));
+    for before in old.functions().iter().filter(is_used) {
+        let mut found = Vec::new();
         match new.function(&before.name) {
-            None => differences.push(format!("function `{}` is gone", before.name)),
-            Some((_, after)) => compare(before, after, &mut differences),
+            None => found.push(format!("function `{}` is gone", before.name)),
+            Some((_, after)) => compare(before, after, &mut found),
         }
+        let fatal = |what| Difference { function: Some(before.name.clone()), what, is_fatal: true };
+        differences.extend(found.into_iter().map(fatal));
     }
     for import in new.imports() {
-        let granted = matches!(wire::known(import), Some(wire::LOG | wire::TYPES));
-        if !granted && !old.imports().contains(import) {
-            differences.push(format!("it imports `{import}`, which the running one does not"));
+        // What needs no grant is no permission.
+        let is_free = matches!(wire::known(import), Some(wire::LOG | wire::TYPES));
+        if !is_free && !old.imports().contains(import) {
+            let what = format!("it asks for a new permission: it imports `{import}`");
+            differences.push(Difference { function: None, what, is_fatal: false });
         }
     }
     differences

@@ -13,12 +13,14 @@ mod invocation;
 mod outcome;
 mod piece;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use arrow::array::{ArrayRef, UInt32Array};
 use arrow::datatypes::Field;
 use millstream_common::Digest;
 
+pub use compare::{Difference, differences};
 pub use outcome::{DeadLetter, FaultPolicy, PluginMetrics, RowFault, ScalarOutcome, TableOutcome};
 
 use crate::call::Instance;
@@ -41,6 +43,8 @@ pub struct PluginSlot {
     idle: Mutex<Vec<Instance>>,
     dead_letters: Mutex<Vec<DeadLetter>>,
     metrics: Mutex<PluginMetrics>,
+    /// The functions that the query calls; all of them until that is known.
+    used: RwLock<Option<BTreeSet<String>>>,
 }
 
 impl std::fmt::Debug for PluginSlot {
@@ -71,7 +75,23 @@ impl PluginSlot {
             idle: Mutex::default(),
             dead_letters: Mutex::default(),
             metrics: Mutex::default(),
+            used: RwLock::default(),
         })
+    }
+
+    /// Takes note of the functions that the query calls: only they are compared before a swap. Names of other functions
+    /// than this plugin's do no harm.
+    pub fn use_functions(&self, names: &BTreeSet<String>) {
+        *self.used.write().unwrap_or_else(PoisonError::into_inner) = Some(names.clone());
+    }
+
+    /// The functions of the running component that the query calls; all of them when that is not known.
+    pub fn used_functions(&self) -> BTreeSet<String> {
+        let names = self.component().functions().iter().map(|function| function.name.clone()).collect::<BTreeSet<_>>();
+        match &*self.used.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(used) => names.intersection(used).cloned().collect(),
+            None => names,
+        }
     }
 
     /// The plugin's name in the query.
@@ -103,14 +123,17 @@ impl PluginSlot {
     ///
     /// # Errors
     ///
-    /// [`WasmError::SwapRefused`] with every difference that a running plan would notice: functions that are gone,
-    /// other kinds, argument or result types, names, assumptions, or new imports. New functions are no difference.
+    /// [`WasmError::SwapRefused`] with every difference that a running plan would notice: functions that it calls and
+    /// that are gone, of other kinds, argument or result types, names, assumptions. New functions are no difference, and
+    /// a new permission is somebody else's question.
     pub fn check_swap(&self, next: &Component) -> Result<(), WasmError> {
-        let differences = compare::differences(&self.component(), next);
-        if differences.is_empty() {
+        let used = self.used_functions();
+        let differences = differences(&self.component(), next, Some(&used));
+        let fatal: Vec<String> = differences.into_iter().filter(|found| found.is_fatal).map(|found| found.what).collect();
+        if fatal.is_empty() {
             return Ok(());
         }
-        Err(WasmError::SwapRefused { plugin: self.name.clone(), reason: differences.join("; ") })
+        Err(WasmError::SwapRefused { plugin: self.name.clone(), reason: fatal.join("; ") })
     }
 
     /// Puts `next` in the place of the running component. Calls under way end in the old one.
