@@ -91,6 +91,18 @@ impl SwapLog {
         Ok(entries)
     }
 
+    /// Per plugin the component before the last swap.
+    ///
+    /// # Errors
+    /// As [`all`](Self::all).
+    pub fn newest_from(&self) -> Result<Vec<Digest>, CheckpointError> {
+        let mut newest = BTreeMap::new();
+        for entry in self.all()? {
+            newest.extend(entry.swaps.into_iter().map(|(plugin, record)| (plugin, record.from)));
+        }
+        Ok(newest.into_values().collect())
+    }
+
     /// Removes entries of swaps that a crash undid: `last` is the newest entry of the offset log.
     ///
     /// # Errors

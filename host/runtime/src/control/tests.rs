@@ -84,14 +84,14 @@ fn a_client_can_stop_the_query_and_the_socket_goes_with_it() {
 }
 
 #[test]
-fn a_swap_of_what_is_no_component_is_refused_with_the_reason_and_the_query_goes_on() {
+fn a_swap_that_cannot_be_is_refused_with_the_reason_and_the_query_goes_on() {
     let running = Running::start();
     let file = running.folder.path().join("words.wasm");
     std::fs::write(&file, "no component").unwrap();
-    let error = running.connect().swap("words", &file).unwrap_err();
-    assert!(error.to_string().contains("does not start like WebAssembly"), "{error}");
+    let error = running.connect().swap("words", &file, &SwapTerms::default()).unwrap_err();
+    assert!(error.to_string().contains("the query has no plugin `words`"), "{error}");
     assert_eq!(error.fault().exit_code(), 1);
-    let error = running.connect().swap("words", &running.folder.path().join("none.wasm")).unwrap_err();
+    let error = running.connect().swap("words", &running.folder.path().join("none.wasm"), &SwapTerms::default()).unwrap_err();
     assert!(error.to_string().contains("cannot read a component"), "{error}");
     assert!(running.query.is_active());
 }

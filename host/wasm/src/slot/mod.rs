@@ -143,10 +143,15 @@ impl PluginSlot {
     /// As [`Self::check_swap`]; then nothing has changed.
     pub fn swap(&self, next: Arc<Component>) -> Result<(), WasmError> {
         self.check_swap(&next)?;
+        self.replace(next);
+        Ok(())
+    }
+
+    /// Puts `next` in the place of the running component without a look: whoever plans the query anew has looked.
+    pub fn replace(&self, next: Arc<Component>) {
         let mut current = self.component.write().unwrap_or_else(PoisonError::into_inner);
         *current = next;
         locked(&self.idle).clear();
-        Ok(())
     }
 
     /// Computes a scalar function over `rows` rows.
