@@ -215,7 +215,9 @@ pub(crate) fn changed_keys(
     uid: &OperatorUid,
 ) -> Result<u64, RuntimeError> {
     let mut left: BTreeSet<(Vec<u8>, Vec<u8>)> = BTreeSet::new();
-    for_each_entry(one, uid, of_one, &mut |key, value| drop(left.insert((key.to_vec(), value.to_vec()))))?;
+    for_each_entry(one, uid, of_one, &mut |key, value| {
+        left.insert((key.to_vec(), value.to_vec()));
+    })?;
     let mut others: BTreeSet<Vec<u8>> = BTreeSet::new();
     for_each_entry(other, uid, of_other, &mut |key, value| {
         if !left.remove(&(key.to_vec(), value.to_vec())) {

@@ -15,10 +15,12 @@
 //! It opens no store and decides no compatibility.
 
 mod column;
+mod migrator;
 mod reader;
 #[cfg(test)]
 mod tests;
 
+pub use migrator::{ColumnsChange, FamilyMigrator};
 pub use reader::FamilyReader;
 
 use crate::row_codec::FORMAT;

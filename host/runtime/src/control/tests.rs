@@ -180,8 +180,9 @@ fn the_folder_is_the_one_that_is_named_first() {
 
 #[test]
 fn requests_cross_as_written() {
-    let request = Request::Swap { plugin: "words".into(), component: "/a.wasm".into() };
+    let request = Request::Swap { plugin: "words".into(), component: "/a.wasm".into(), terms: SwapTerms::default() };
     let line = serde_json::to_string(&request).unwrap();
-    assert_eq!(line, r#"{"command":"swap","plugin":"words","component":"/a.wasm"}"#);
+    let terms = r#""terms":{"approve":false,"batches":null,"restore":false,"shadow":0}"#;
+    assert_eq!(line, format!(r#"{{"command":"swap","plugin":"words","component":"/a.wasm",{terms}}}"#));
     assert_eq!(serde_json::to_string(&Request::Stop {}).unwrap(), r#"{"command":"stop"}"#);
 }

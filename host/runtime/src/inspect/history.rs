@@ -113,7 +113,9 @@ fn first_batches(checkpoint: &Checkpoint) -> Result<BTreeMap<String, u64>, Runti
         let Some(entry) = checkpoint.offset_log().get(batch)? else { continue };
         if let Some(before) = &before {
             let new = entry.plugins.keys().filter(|plugin| !before.plugins.contains_key(*plugin));
-            new.for_each(|plugin| drop(first.entry(plugin.clone()).or_insert(batch.0)));
+            for plugin in new {
+                first.entry(plugin.clone()).or_insert(batch.0);
+            }
         }
         before = Some(entry);
     }
