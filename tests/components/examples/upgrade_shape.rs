@@ -49,7 +49,7 @@ impl describe::Guest for Shape {
             () => "l",
         };
         let kind = if is("kind") { Table } else { Scalar };
-        let mut price = function("price", kind, cents, vec![field("price", result, is("result-null"))]);
+        let mut price = function("price", kind, cents, vec![field("value", result, true)]);
         if is("argument-more") {
             price.arguments.push(field("rate", "l", false));
         }
@@ -59,8 +59,8 @@ impl describe::Guest for Shape {
         if is("volatile") {
             price.volatility = describe::Volatility::Volatile;
         }
-        let label = function("label", Scalar, ("code", "u"), vec![field("label", "u", false)]);
-        let (word, place) = (field("word", "u", false), field("place", "l", false));
+        let label = function("label", Scalar, ("code", "u"), vec![field("value", "u", true)]);
+        let (word, place) = (field("word", "u", is("column-null")), field("place", "l", false));
         let columns = match () {
             () if is("columns-reordered") => vec![place, word],
             () if is("column-gone") => vec![word],

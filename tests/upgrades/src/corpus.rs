@@ -37,15 +37,14 @@ pub fn bad() -> Result<Vec<Case>> {
     let whole = |name: &str, query, component, expected| Case { name: name.into(), query, component, expected };
     let mut torn = component("upgrade")?;
     torn.truncate(torn.len() / 2);
-    let not_one = "is not a WebAssembly component";
     bad.extend([
         whole("another-plugin", Totals, component("words_loud")?, Refused(&["function `label` is gone", "function `price` is gone"])),
         whole("without-the-table-function", Parts, component("upgrade_less")?, Refused(&["function `parts` is gone"])),
         whole("new-import", Totals, component("foreign_import")?, Refused(&["it imports"])),
-        whole("torn-file", Totals, torn, Refused(&[not_one])),
-        whole("core-module", Totals, b"\0asm\x01\0\0\0".to_vec(), Refused(&[not_one, "core module"])),
-        whole("text-file", Totals, b"no component".to_vec(), Refused(&[not_one])),
-        whole("empty-file", Totals, Vec::new(), Refused(&[not_one])),
+        whole("torn-file", Totals, torn, Refused(&[NOT_ONE])),
+        whole("core-module", Totals, b"\0asm\x01\0\0\0".to_vec(), Refused(&[NOT_ONE, "core module"])),
+        whole("text-file", Totals, b"no component".to_vec(), Refused(&[NOT_ONE])),
+        whole("empty-file", Totals, Vec::new(), Refused(&[NOT_ONE])),
         whole("spins-when-asked", Totals, component("spin_in_describe")?, Refused(&["did not return from `describe`"])),
     ]);
     Ok(bad)
@@ -79,6 +78,9 @@ pub fn good() -> Result<Vec<Case>> {
     Ok(good)
 }
 
+/// What is said of files that are no components.
+const NOT_ONE: &str = "is not a WebAssembly component";
+
 const SHAPES: [(Query, &str, Expected); 23] = [
     (Totals, "price-gone", Refused(&["function `price` is gone"])),
     (Totals, "label-gone", Refused(&["function `label` is gone"])),
@@ -92,7 +94,7 @@ const SHAPES: [(Query, &str, Expected); 23] = [
     (Totals, "result-type", Refused(&["of `price` was Int64 and is Float64"])),
     (Totals, "result-narrower", Refused(&["of `price` was Int64 and is Int32"])),
     (Totals, "result-text", Refused(&["of `price` was Int64 and is Utf8"])),
-    (Totals, "result-null", Refused(&["of `price` was never null and may be null"])),
+    (Parts, "column-null", Refused(&["result `word` of `parts` was never null and may be null"])),
     (Totals, "kind", Refused(&["function `price` was `scalar price"])),
     (Totals, "volatile", Refused(&["function `price` was immutable and is volatile"])),
     (Parts, "columns-reordered", Refused(&["result 1 of `parts` was `word` and is `place`"])),

@@ -53,9 +53,15 @@ pub(super) fn compare(old: &Output, new: &Output) -> Result<RowChanges, ArrowErr
     };
     changes.count = of_sign(true).max(of_sign(false));
     for (sign, all, batches) in [("-", &old_rows, &old.rows), ("+", &new_rows, &new.rows)] {
-        let differs = |row: &[u8]| counts.get(row).is_some_and(|count| if sign == "-" { *count > 0 } else { *count < 0 });
-        for (_, (batch, row)) in all.iter().filter(|(row, _)| differs(row)).take(EXAMPLES) {
-            changes.examples.push(format!("{sign} {}", shown(&batches[*batch].slice(*row, 1))));
+        let mut shown_rows = 0;
+        for (row, (batch, at)) in all {
+            let Some(left) = counts.get_mut(row.as_slice()).filter(|_| shown_rows < EXAMPLES) else { continue };
+            let step = if sign == "-" { 1 } else { -1 };
+            if *left * step > 0 {
+                *left -= step;
+                shown_rows += 1;
+                changes.examples.push(format!("{sign} {}", shown(&batches[*batch].slice(*at, 1))));
+            }
         }
     }
     Ok(changes)
