@@ -53,6 +53,19 @@ impl<E: BatchEntry> BatchLog<E> {
         })
     }
 
+    /// Writes an entry over an older one of the same batch.
+    pub(crate) fn put(&self, entry: &E) -> Result<(), CheckpointError> {
+        let (file, place) = (Self::file(entry.batch()), self.files.location());
+        let bytes = E::KIND.encode(&place, &file, entry)?;
+        self.files.put_over(&file, bytes).map_err(|source| CheckpointError::files(place, source))
+    }
+
+    /// Deletes one entry.
+    pub(crate) fn remove(&self, batch: BatchId) -> Result<(), CheckpointError> {
+        let deleted = self.files.delete(&Self::file(batch));
+        deleted.map_err(|source| CheckpointError::files(self.files.location(), source))
+    }
+
     pub(crate) fn get(&self, batch: BatchId) -> Result<Option<E>, CheckpointError> {
         let file = Self::file(batch);
         let entry: Option<E> = E::KIND.read(&*self.files, &file)?;

@@ -16,6 +16,16 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// What a batch gave to the sink, to be compared when it is run again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutputPin {
+    /// The number of rows.
+    pub rows: u64,
+    /// A digest of their columns.
+    pub digest: String,
+}
+
 /// A batch is done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,11 +36,14 @@ pub struct CommitEntry {
     pub next_watermark_ms: Option<i64>,
     /// The state after the batch: per operator the manifests of its partitions, in order.
     pub state: BTreeMap<String, Vec<serde_json::Value>>,
+    /// What it gave out; `None` where digests are off, for a batch that gives nothing, and in an entry of version 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<OutputPin>,
 }
 
 impl BatchEntry for CommitEntry {
     const FOLDER: &'static str = "commits";
-    const KIND: DocumentKind = DocumentKind { word: "commit-log", version: 1, oldest: 1 };
+    const KIND: DocumentKind = DocumentKind { word: "commit-log", version: 2, oldest: 1 };
     fn batch(&self) -> BatchId {
         self.batch
     }

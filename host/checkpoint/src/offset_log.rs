@@ -77,6 +77,20 @@ pub struct RepartitionPin {
     pub to: u32,
 }
 
+/// Why a batch is there that reads nothing and gives nothing: other code takes over from it on, and the state that it needs
+/// was made of what was there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BorderPin {
+    /// What was done, in words.
+    pub what: String,
+    /// The batch whose state the old code went on from, when the batches since then were run again with it; `None` when the
+    /// state of the batch before was migrated.
+    pub restored: Option<BatchId>,
+    /// The state after it, as its commit entry names it: made before it is defined.
+    pub state: BTreeMap<String, Vec<serde_json::Value>>,
+}
+
 /// The definition of one batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -105,11 +119,21 @@ pub struct OffsetEntry {
     /// That it only spreads the state anew; `None` for every other batch.
     #[serde(default)]
     pub repartition: Option<RepartitionPin>,
+    /// That it only makes the state of other code; `None` for every other batch, and in an entry before version 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub border: Option<BorderPin>,
+}
+
+impl OffsetEntry {
+    /// Whether it reads nothing and reaches no sink: it only makes state anew.
+    pub fn is_of_state_only(&self) -> bool {
+        self.repartition.is_some() || self.border.is_some()
+    }
 }
 
 impl BatchEntry for OffsetEntry {
     const FOLDER: &'static str = "offsets";
-    const KIND: DocumentKind = DocumentKind { word: "offset-log", version: 2, oldest: 1 };
+    const KIND: DocumentKind = DocumentKind { word: "offset-log", version: 3, oldest: 1 };
     fn batch(&self) -> BatchId {
         self.batch
     }

@@ -124,11 +124,12 @@ mod tests {
             connectors: BTreeMap::new(),
             output_mode: None,
             repartition: None,
+            border: None,
         }
     }
 
     fn commit(batch: u64) -> CommitEntry {
-        CommitEntry { batch: BatchId(batch), next_watermark_ms: None, state: BTreeMap::new() }
+        CommitEntry { batch: BatchId(batch), next_watermark_ms: None, state: BTreeMap::new(), output: None }
     }
 
     fn logs(offsets: &[u64], commits: &[u64]) -> LogContents {

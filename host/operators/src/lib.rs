@@ -55,7 +55,9 @@ pub use project::Project;
 pub use segment::{Segment, SegmentSlot};
 pub use session::SessionWindows;
 pub use sort::Sort;
-pub use state_family::{FamilyReader, PluginColumns, RowPart, StateFamily, StatePart, mark_plugin_state};
+pub use state_family::{
+    ColumnsChange, FamilyMigrator, FamilyReader, PluginColumns, RowPart, StateFamily, StatePart, mark_plugin_state,
+};
 pub use union::Union;
 pub use unnest::Unnest;
 pub use watermark::WatchEventTime;

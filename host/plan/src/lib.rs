@@ -10,6 +10,7 @@
 //! It reads no data, opens no checkpoint and knows no connector.
 
 pub mod batch_query;
+mod called_functions;
 pub mod ddl;
 mod dedup;
 mod deep_stack;

@@ -101,6 +101,14 @@ impl Component {
         (0..).zip(self.functions()).find(|(_, function)| function.name == name)
     }
 
+    /// The names of all that a query can call.
+    pub fn names(&self) -> BTreeSet<String> {
+        let functions = self.functions().iter().map(|function| &function.name);
+        let aggregates = self.aggregates().iter().map(|function| &function.name);
+        let processors = self.processors().iter().map(|processor| &processor.name);
+        functions.chain(aggregates).chain(processors).cloned().collect()
+    }
+
     /// The number and signature of an aggregate function.
     pub fn aggregate(&self, name: &str) -> Option<(u32, &AggregateSignature)> {
         (0..).zip(self.aggregates()).find(|(_, function)| function.name == name)

@@ -38,6 +38,7 @@ pub use limits::PluginLimits;
 pub use permissions::{HostPattern, HttpGrant, Permission, Permissions};
 pub use signature::{AggregateSignature, FunctionKind, FunctionSignature, Volatility};
 pub use slot::{
-    DeadLetter, FaultPolicy, PluginMetrics, PluginSlot, RowFault, ScalarOutcome, StatesOutcome, TableOutcome,
+    DeadLetter, Difference, FaultPolicy, PluginMetrics, PluginSlot, RowFault, ScalarOutcome, StatesOutcome,
+    TableOutcome, differences,
 };
 pub use stamp::BatchStamp;

@@ -39,6 +39,14 @@ macro_rules! stories {
             }
 
             #[test]
+            fn can_be_replayed_batch_by_batch() {
+                if !is_straight_only(NAME) {
+                    check(NAME, Variant { replays: true, ..Variant::default() });
+                    check(NAME, Variant { replays: true, restart_after_every_batch: true, ..Variant::default() });
+                }
+            }
+
+            #[test]
             fn survives_a_restart_after_every_batch() {
                 if !is_straight_only(NAME) {
                     check(NAME, Variant { restart_after_every_batch: true, ..Variant::default() });

@@ -1,6 +1,6 @@
 //! The examples of `FORMAT.md` are what the program reads and writes.
 
-use crate::{CommitEntry, LeaseRecord, Metadata, OffsetEntry, OffsetLog};
+use crate::{CommitEntry, LeaseRecord, Metadata, OffsetEntry, OffsetLog, SwapEntry};
 use millstream_common::BatchId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -25,6 +25,7 @@ fn the_examples_of_the_format_document_round_trip() {
     round_trips::<Metadata>("metadata");
     round_trips::<OffsetEntry>("offsets/N");
     round_trips::<CommitEntry>("commits/N");
+    round_trips::<SwapEntry>("swaps/N");
     round_trips::<LeaseRecord>("lease");
 }
 

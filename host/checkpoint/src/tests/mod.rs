@@ -46,11 +46,12 @@ fn offset(batch: u64, plugin: Option<Digest>) -> OffsetEntry {
         connectors: BTreeMap::from([("clicks".into(), ConnectorPin { format: "rate".into(), place: None })]),
         output_mode: Some(OutputMode::Update),
         repartition: None,
+        border: None,
     }
 }
 
 fn commit(batch: u64) -> CommitEntry {
     let manifest = serde_json::json!({"version": batch + 1, "files": []});
     let state = BTreeMap::from([("counts".into(), vec![manifest])]);
-    CommitEntry { batch: BatchId(batch), next_watermark_ms: Some(5), state }
+    CommitEntry { batch: BatchId(batch), next_watermark_ms: Some(5), state, output: None }
 }

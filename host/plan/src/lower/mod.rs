@@ -29,6 +29,7 @@ use datafusion::physical_plan::unnest::ListUnnest;
 use millstream_common::{OperatorUid, OutputMode};
 use millstream_operators as ops;
 use millstream_operators::{Node, Operator, OperatorError, Pipeline};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Lowers one query.
@@ -58,6 +59,7 @@ impl<'a> Lowering<'a> {
             schema,
             watermark_nodes: self.watermark_nodes,
             logical: text,
+            functions: BTreeSet::new(),
         })
     }
 

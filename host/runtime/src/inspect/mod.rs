@@ -9,6 +9,7 @@
 
 mod checkpoint;
 mod component;
+mod history;
 mod place;
 mod plan;
 mod state;
@@ -19,6 +20,7 @@ pub use checkpoint::{
     BatchSummary, CheckpointSummary, LeaseSummary, PartitionSummary, PluginSummary, StateSummary, checkpoint, resumes,
 };
 pub use component::{ColumnReport, ComponentReport, FunctionReport, StateReport, component};
+pub use history::{CodeHistory, CodeSpan, history};
 pub use millstream_wasm::build::{
     BuildError, Language, Profile, Project, build_plugin, find_sdk, guest_target_dir, test_plugin,
 };

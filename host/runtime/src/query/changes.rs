@@ -243,7 +243,7 @@ pub(super) fn sources<'a>(
 }
 
 /// Compares the stateful operators.
-pub(super) fn operators(stored: &BTreeMap<String, StatePin>, planned: &BTreeMap<String, StatePin>) -> Vec<QueryChange> {
+pub(crate) fn operators(stored: &BTreeMap<String, StatePin>, planned: &BTreeMap<String, StatePin>) -> Vec<QueryChange> {
     let new: Vec<&String> = planned.keys().filter(|uid| !stored.contains_key(*uid)).collect();
     let mut changes = Vec::new();
     for (uid, pin) in stored {

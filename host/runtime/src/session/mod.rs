@@ -282,7 +282,7 @@ impl Session {
     }
 
     /// This session with one more sink.
-    fn with_sink(&self, format: &str, factory: Arc<dyn SinkFactory>) -> Self {
+    pub(crate) fn with_sink(&self, format: &str, factory: Arc<dyn SinkFactory>) -> Self {
         let mut session = self.clone();
         session.sinks.register(format, factory);
         session

@@ -1,31 +1,59 @@
-//! Structure of two components: what would a running plan notice?
+//! Structure of two components: what would a running query notice?
+//!
+//! Pure, and the one place that says so: a swap, a restart and a check before either ask here.
 
 use arrow::datatypes::FieldRef;
+use std::collections::BTreeSet;
 use std::slice;
 
 use crate::component::Component;
 use crate::processor::{ProcessorSignature, VariableSignature};
 use crate::signature::{AggregateSignature, FunctionSignature};
 
-/// Every difference that forbids a swap, one sentence each.
-pub(super) fn differences(old: &Component, new: &Component) -> Vec<String> {
+/// One thing in which a component differs from the one whose place it is to take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The function that it is about, if it is about one.
+    pub function: Option<String>,
+    /// What differs, in a sentence without a stop.
+    pub what: String,
+    /// Whether a running query cannot go on with it. Otherwise a person must want it.
+    pub is_fatal: bool,
+}
+
+/// Every difference that a query notices which calls the functions in `used`; every function counts when that is not
+/// known. New functions are no difference, and neither is what happens to functions that nobody calls.
+pub fn differences(old: &Component, new: &Component, used: Option<&BTreeSet<String>>) -> Vec<Difference> {
     let mut differences = Vec::new();
-    for before in old.functions() {
+    let is_used = |name: &str| used.is_none_or(|used| used.contains(name));
+    let fatal = |name: &str, what| Difference { function: Some(name.to_owned()), what, is_fatal: true };
+    for before in old.functions().iter().filter(|before| is_used(&before.name)) {
+        let mut found = Vec::new();
         match new.function(&before.name) {
-            None => differences.push(format!("function `{}` is gone", before.name)),
-            Some((_, after)) => compare(before, after, &mut differences),
+            None => found.push(format!("function `{}` is gone", before.name)),
+            Some((_, after)) => compare(before, after, &mut found),
         }
+        differences.extend(found.into_iter().map(|what| fatal(&before.name, what)));
     }
-    for before in old.aggregates() {
+    for before in old.aggregates().iter().filter(|before| is_used(&before.name)) {
+        let mut found = Vec::new();
         match new.aggregate(&before.name) {
-            None => differences.push(format!("aggregate function `{}` is gone", before.name)),
-            Some((_, after)) => compare_aggregates(before, after, &mut differences),
+            None => found.push(format!("aggregate function `{}` is gone", before.name)),
+            Some((_, after)) => compare_aggregates(before, after, &mut found),
         }
+        differences.extend(found.into_iter().map(|what| fatal(&before.name, what)));
     }
-    for before in old.processors() {
+    for before in old.processors().iter().filter(|before| is_used(&before.name)) {
+        let mut found = Vec::new();
         match new.processor(&before.name) {
-            None => differences.push(format!("processor `{}` is gone", before.name)),
-            Some((_, after)) => compare_processors(before, after, &mut differences),
+            None => found.push(format!("processor `{}` is gone", before.name)),
+            Some((_, after)) => compare_processors(before, after, &mut found),
+        }
+        differences.extend(found.into_iter().map(|what| fatal(&before.name, what)));
+    }
+    for permission in new.asks_for().difference(&old.asks_for()) {
+        let what = format!("it asks for a new permission: `{permission}`");
+        differences.push(Difference { function: None, what, is_fatal: false });
         }
     }
     differences

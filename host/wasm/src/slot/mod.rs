@@ -18,11 +18,13 @@ mod isolation;
 mod outcome;
 mod processor;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use millstream_common::Digest;
 
+pub use compare::{Difference, differences};
 pub use outcome::{DeadLetter, FaultPolicy, PluginMetrics, RowFault, ScalarOutcome, StatesOutcome, TableOutcome};
 
 use crate::account::{Account, CpuClock, Held, Spent};
@@ -47,6 +49,8 @@ pub struct PluginSlot {
     stamp: Mutex<CallStamp>,
     /// Who pays: the plugin, and its tenant.
     accounts: Vec<Arc<Account>>,
+    /// The functions that the query calls; all of them until that is known.
+    used: RwLock<Option<BTreeSet<String>>>,
 }
 
 impl std::fmt::Debug for PluginSlot {
@@ -85,7 +89,23 @@ impl PluginSlot {
             metrics: Mutex::default(),
             stamp: Mutex::default(),
             accounts,
+            used: RwLock::default(),
         })
+    }
+
+    /// Takes note of the functions that the query calls: only they are compared before a swap. Names of other functions
+    /// than this plugin's do no harm.
+    pub fn use_functions(&self, names: &BTreeSet<String>) {
+        *self.used.write().unwrap_or_else(PoisonError::into_inner) = Some(names.clone());
+    }
+
+    /// The functions of the running component that the query calls; all of them when that is not known.
+    pub fn used_functions(&self) -> BTreeSet<String> {
+        let names = self.component().names();
+        match &*self.used.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(used) => names.intersection(used).cloned().collect(),
+            None => names,
+        }
     }
 
     /// The plugin's name in the query.
@@ -171,15 +191,18 @@ impl PluginSlot {
     /// # Errors
     ///
     /// [`WasmError::NotGranted`] when it asks for more than the plugin may have; [`WasmError::SwapRefused`] with every
-    /// difference that a running plan would notice: functions that are gone, other kinds, argument or result types,
-    /// names, assumptions. New functions are no difference.
+    /// difference that a running plan would notice: functions that it calls and that are gone, of other kinds, argument
+    /// or result types, names, assumptions. New functions are no difference, and a new permission that is granted is
+    /// somebody else's question.
     pub fn check_swap(&self, next: &Component) -> Result<(), WasmError> {
         self.check_granted(next)?;
-        let differences = compare::differences(&self.component(), next);
-        if differences.is_empty() {
+        let used = self.used_functions();
+        let differences = differences(&self.component(), next, Some(&used));
+        let fatal: Vec<String> = differences.into_iter().filter(|found| found.is_fatal).map(|found| found.what).collect();
+        if fatal.is_empty() {
             return Ok(());
         }
-        Err(WasmError::SwapRefused { plugin: self.name.clone(), reason: differences.join("; ") })
+        Err(WasmError::SwapRefused { plugin: self.name.clone(), reason: fatal.join("; ") })
     }
 
     /// Puts `next` in the place of the running component. Calls under way end in the old one.
@@ -189,10 +212,15 @@ impl PluginSlot {
     /// As [`Self::check_swap`]; then nothing has changed.
     pub fn swap(&self, next: Arc<Component>) -> Result<(), WasmError> {
         self.check_swap(&next)?;
+        self.replace(next);
+        Ok(())
+    }
+
+    /// Puts `next` in the place of the running component without a look: whoever plans the query anew has looked.
+    pub fn replace(&self, next: Arc<Component>) {
         let mut current = self.component.write().unwrap_or_else(PoisonError::into_inner);
         *current = next;
         locked(&self.idle).clear();
-        Ok(())
     }
 
     /// The dead letters since the last question; empty unless the policy is [`FaultPolicy::DeadLetter`].
