@@ -8,9 +8,9 @@
 //!
 //! It does not understand state manifests: they are JSON that only the state store reads.
 
-use crate::CheckpointError;
 use crate::batch_log::{BatchEntry, BatchLog};
 use crate::document::DocumentKind;
+use crate::{CheckpointError, json_lines};
 use millstream_common::{BatchId, DurableFiles};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,6 +26,14 @@ pub struct CommitEntry {
     pub next_watermark_ms: Option<i64>,
     /// The state after the batch: per operator the manifests of its partitions, in order.
     pub state: BTreeMap<String, Vec<serde_json::Value>>,
+}
+
+/// A [`CommitEntry`] that is about to be written.
+#[derive(Serialize)]
+struct Fresh<'a, S> {
+    batch: BatchId,
+    next_watermark_ms: Option<i64>,
+    state: &'a S,
 }
 
 impl BatchEntry for CommitEntry {
@@ -52,6 +60,20 @@ impl CommitLog {
     /// [`CheckpointError::Fenced`] when another process has said so; the files' own errors.
     pub fn add(&self, entry: &CommitEntry) -> Result<(), CheckpointError> {
         self.0.add(entry)
+    }
+
+    /// Says that a batch is done whose state is still in the form that the state store gives it: `state` has the JSON of
+    /// [`CommitEntry::state`].
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn add_state(
+        &self,
+        batch: BatchId,
+        next_watermark_ms: Option<i64>,
+        state: &impl Serialize,
+    ) -> Result<(), CheckpointError> {
+        self.0.add_json(batch, json_lines::to_vec(&Fresh { batch, next_watermark_ms, state }, 0))
     }
 
     /// The entry of a batch; `None` when it is not done.

@@ -14,6 +14,7 @@ mod commit_log;
 mod document;
 mod error;
 pub mod faulty;
+mod json_lines;
 mod lease;
 mod local_files;
 mod metadata;
@@ -22,6 +23,7 @@ mod offset_log;
 mod place;
 mod plugin_store;
 mod resume;
+mod state_schemas;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -37,4 +39,5 @@ pub use offset_log::{ConnectorPin, OffsetEntry, OffsetLog, OffsetRange, PluginPi
 pub use place::open_files;
 pub use plugin_store::PluginStore;
 pub use resume::{LogContents, ResumePoint, resume};
+pub use state_schemas::StateSchemas;
 pub use verify::{Finding, Report, verify};
