@@ -10,7 +10,7 @@
 
 use super::family::{Cold, Family, Hot, Taken};
 use super::record::Record;
-use super::table::{Entry, MOST_STAMP, Table, hash_of};
+use super::table::{Entry, MOST_STAMP, Place, Table, hash_of};
 use hashbrown::DefaultHashBuilder;
 use std::io;
 use std::ops::Range;
@@ -75,14 +75,19 @@ impl OpenBatch {
         stamped.filter(|next| *next <= MOST_STAMP).map(|_| self.first_stamp - 1)
     }
 
-    /// Sets a key. When the spill has it, it is hot by now.
+    /// Sets a key, which may stand at `place`. When the spill has it, it is hot by now.
     pub(super) fn put(
         &mut self,
         hasher: &DefaultHashBuilder,
         (index, family): (usize, &mut Family),
-        key: &[u8],
+        (key, place): (&[u8], Place),
         value: &[u8],
     ) {
+        if let Some(entry) = family.at_mut(place, key)
+            && entry.value().len() == value.len()
+        {
+            return self.overwrite(index, entry, value);
+        }
         let hash = hash_of(hasher, key);
         let shadows = family.revive(hash, key);
         family.change(key, |table| {
@@ -92,25 +97,10 @@ impl OpenBatch {
                 table.insert_new(hasher, hash, Entry::new(key, value, stamp).shadowing(shadows));
                 return;
             };
-            if entry.value() == value {
-                return;
+            if entry.value().len() == value.len() {
+                return self.overwrite(index, entry, value);
             }
             let ours = self.record_of(entry.stamp());
-            if entry.value().len() == value.len() {
-                if let Some(record) = ours {
-                    let start = self.written[record].value;
-                    self.log[start..start + value.len()].copy_from_slice(value);
-                } else {
-                    let start = self.old_values.len();
-                    self.old_values.extend_from_slice(entry.value());
-                    let old = start..self.old_values.len();
-                    let (stamp, key) = self.log_put(index, key, value);
-                    self.undo.push(Undo::Overwritten { family: index, key, old });
-                    entry.set_stamp(stamp);
-                }
-                entry.value_mut().copy_from_slice(value);
-                return;
-            }
             if let Some(record) = ours {
                 self.written[record].live = false;
             }
@@ -122,6 +112,25 @@ impl OpenBatch {
                 self.undo.push(Undo::Gone { family: index, entry: before });
             }
         });
+    }
+
+    /// Sets the value of an entry of family `index` to another one of the same length.
+    fn overwrite(&mut self, index: usize, entry: &mut Entry, value: &[u8]) {
+        if entry.value() == value {
+            return;
+        }
+        if let Some(record) = self.record_of(entry.stamp()) {
+            let start = self.written[record].value;
+            self.log[start..start + value.len()].copy_from_slice(value);
+        } else {
+            let start = self.old_values.len();
+            self.old_values.extend_from_slice(entry.value());
+            let old = start..self.old_values.len();
+            let (stamp, key) = self.log_put(index, entry.key(), value);
+            self.undo.push(Undo::Overwritten { family: index, key, old });
+            entry.set_stamp(stamp);
+        }
+        entry.value_mut().copy_from_slice(value);
     }
 
     /// Removes a key. When the spill has it, it is hot by now.
@@ -241,6 +250,11 @@ impl OpenBatch {
         self.undo.shrink_to(self.kept_buffer / size_of::<Undo>());
         self.old_values.clear();
         self.old_values.shrink_to(self.kept_buffer);
+    }
+
+    /// For how many keys memory may be kept from batch to batch.
+    pub(super) fn kept_keys(&self) -> usize {
+        self.kept_buffer / size_of::<Place>()
     }
 
     /// What the buffers take.
