@@ -20,6 +20,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use datafusion::physical_plan::aggregates::{PhysicalGroupBy, evaluate_group_by};
+use millstream_state::ByteRows;
 use std::sync::Arc;
 
 /// The grouping keys of an aggregate.
@@ -107,6 +108,18 @@ impl KeyColumns {
             return Err(ArrowError::ParseError("a key is shorter than its event time".to_owned()));
         }
         columns
+    }
+
+    /// Keys as the store has them.
+    pub(crate) fn bytes(&self, columns: &[ArrayRef], len: usize) -> Result<ByteRows, DataFusionError> {
+        let encoded = self.encode(columns)?;
+        let Some(prefixes) = self.prefixes(columns) else { return Ok(encoded.into_byte_rows(len)) };
+        let mut keys = ByteRows::with_capacity(len, encoded.size() + 8 * len);
+        prefixes
+            .iter()
+            .enumerate()
+            .for_each(|(row, prefix)| keys.push_parts(&[&prefix.to_be_bytes(), encoded.row(row)]));
+        Ok(keys)
     }
 
     pub(crate) fn encode(&self, columns: &[ArrayRef]) -> Result<EncodedRows, DataFusionError> {
