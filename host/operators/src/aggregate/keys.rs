@@ -9,6 +9,7 @@
 //! keeps. Floats are unified first, so that groups are SQL's. The eight bytes in front are the key's event time as
 //! a big-endian number that orders like the time, so that the store can drop all that a watermark passed.
 
+use super::numbering::WindowColumns;
 use super::spec::{EventTimeKey, EventTimeKind};
 use crate::event_order;
 use crate::float_identity::unify_floats;
@@ -68,6 +69,23 @@ impl KeyColumns {
     /// The flat columns, as DataFusion groups them.
     pub(crate) fn flat_schema(&self) -> &SchemaRef {
         &self.flat
+    }
+
+    /// Where the window that carries event time stands among the flat columns.
+    pub(crate) fn flat_window(&self) -> Option<WindowColumns> {
+        let key = self.event_time.filter(|key| key.kind == EventTimeKind::Window)?;
+        let field = self.fields.get(key.index)?;
+        let DataType::Struct(parts) = field.data_type() else { return None };
+        if parts.len() != 2 || parts[0].name() != "start" || parts[1].name() != "end" {
+            return None;
+        }
+        let mut before = Vec::new();
+        self.fields.iter().take(key.index).for_each(|field| flat_fields(field, &mut before));
+        let at = before.len();
+        Some(match field.is_nullable() {
+            true => WindowColumns { presence: Some(at), start: at + 1 },
+            false => WindowColumns { presence: None, start: at },
+        })
     }
 
     /// The flat columns of rows, once for each grouping set.

@@ -30,8 +30,30 @@ pub(crate) struct Numbering {
     /// Hash and number of each key.
     table: HashTable<(u64, usize)>,
     kept: Vec<Kept>,
+    window: Option<WindowColumns>,
+    /// What all windows of the batch have in common, as long as they have it.
+    common: Common,
     /// Of the rows that are being numbered; kept for its memory.
     hashes: Vec<u64>,
+}
+
+/// Where a window stands among the columns: its end follows its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WindowColumns {
+    /// Whether it is there, if it may be missing.
+    pub(crate) presence: Option<usize>,
+    /// Its start.
+    pub(crate) start: usize,
+}
+
+/// What all windows have in common. Mostly they are all there and equally long, and then the start says everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Common {
+    /// There are none so far.
+    Unknown,
+    /// All are there and so long.
+    Length(i64),
+    Nothing,
 }
 
 /// One column of the keys that have a number.
@@ -70,9 +92,16 @@ enum SeenValues<'a> {
 
 impl Numbering {
     /// For keys of these columns; `None` when one has another type than the usual ones.
-    pub(crate) fn try_new(columns: &Schema) -> Option<Self> {
+    pub(crate) fn try_new(columns: &Schema, window: Option<WindowColumns>) -> Option<Self> {
         let kept = columns.fields().iter().map(|field| Kept::try_new(field.data_type())).collect::<Option<Vec<_>>>()?;
-        Some(Self { hasher: DefaultHashBuilder::default(), table: HashTable::new(), kept, hashes: Vec::new() })
+        Some(Self {
+            hasher: DefaultHashBuilder::default(),
+            table: HashTable::new(),
+            kept,
+            window,
+            common: Common::Unknown,
+            hashes: Vec::new(),
+        })
     }
 
     /// How many keys have a number.
@@ -90,10 +119,21 @@ impl Numbering {
             let found: Vec<_> = columns.iter().map(|column| column.data_type().to_string()).collect();
             return Err(ArrowError::InvalidArgumentError(format!("keys of {} cannot be numbered", found.join(", "))));
         };
+        self.common = match self.window {
+            Some(window) if rows > 0 => self.common.with(window, &seen),
+            _ => self.common,
+        };
+        let told_by_start = |column: usize| self.window.is_some_and(|window| window.is_told_by_start(column));
+        // Windows that begin together nearly always end together: equal hashes of those that do not are no harm.
+        let hashed: Vec<&Seen<'_>> =
+            seen.iter().enumerate().filter(|(column, _)| !told_by_start(*column)).map(|(_, seen)| seen).collect();
+        let compared: Vec<usize> = (0..seen.len())
+            .filter(|column| !(told_by_start(*column) && matches!(self.common, Common::Length(_))))
+            .collect();
         self.hashes.clear();
         self.hashes.extend((0..rows).map(|row| {
             let mut state = self.hasher.build_hasher();
-            seen.iter().for_each(|column| column.hash(row, &mut state));
+            hashed.iter().for_each(|column| column.hash(row, &mut state));
             state.finish()
         }));
         numbers.clear();
@@ -101,7 +141,7 @@ impl Numbering {
         for row in 0..rows {
             let hash = self.hashes[row];
             let is_same = |(other, number): &(u64, usize)| {
-                *other == hash && self.kept.iter().zip(&seen).all(|(kept, seen)| kept.is(*number, seen, row))
+                *other == hash && compared.iter().all(|&column| self.kept[column].is(*number, &seen[column], row))
             };
             let number = match self.table.find(hash, is_same) {
                 Some((_, number)) => *number,
@@ -122,7 +162,39 @@ impl Numbering {
     /// The keys in the order of their numbers. They have none from now on.
     pub(crate) fn emit(&mut self) -> Result<Vec<ArrayRef>, ArrowError> {
         self.table.clear();
+        self.common = Common::Unknown;
         self.kept.iter_mut().map(Kept::emit).collect()
+    }
+}
+
+impl WindowColumns {
+    /// Whether a column says nothing more than the start, if all windows are there and equally long.
+    fn is_told_by_start(&self, column: usize) -> bool {
+        column == self.start + 1 || self.presence == Some(column)
+    }
+}
+
+impl Common {
+    /// What the windows so far have in common with those of more rows.
+    fn with(self, window: WindowColumns, seen: &[Seen<'_>]) -> Self {
+        let is_there = |presence: usize| match &seen[presence].values {
+            SeenValues::Flag(flags) => seen[presence].nulls.is_none() && flags.true_count() == flags.len(),
+            _ => false,
+        };
+        let (Some(start), Some(end)) = (seen.get(window.start), seen.get(window.start + 1)) else {
+            return Self::Nothing;
+        };
+        let (SeenValues::Long(starts), SeenValues::Long(ends)) = (&start.values, &end.values) else {
+            return Self::Nothing;
+        };
+        let all_there = start.nulls.is_none() && end.nulls.is_none() && window.presence.is_none_or(is_there);
+        let length = match (self, starts.first().zip(ends.first())) {
+            (Self::Length(length), _) => length,
+            (Self::Unknown, Some((start, end))) => end.wrapping_sub(*start),
+            _ => return Self::Nothing,
+        };
+        let is_common = all_there && starts.iter().zip(*ends).all(|(start, end)| end.wrapping_sub(*start) == length);
+        if is_common { Self::Length(length) } else { Self::Nothing }
     }
 }
 
@@ -274,7 +346,7 @@ mod tests {
     #[test]
     fn equal_keys_have_one_number_and_come_back_in_the_order_of_numbers() {
         let columns = columns();
-        let mut numbering = Numbering::try_new(&schema(&columns)).unwrap();
+        let mut numbering = Numbering::try_new(&schema(&columns), None).unwrap();
         let mut numbers = vec![99];
         for _ in 0..2 {
             numbering.number(&columns, &mut numbers).unwrap();
@@ -291,8 +363,52 @@ mod tests {
     }
 
     #[test]
+    fn windows_are_told_apart_whether_or_not_they_are_equally_long() {
+        let times = |times: &[Option<i64>]| Arc::new(TimestampMicrosecondArray::from(times.to_vec())) as ArrayRef;
+        let windows = |rows: &[(bool, i64, i64, &str)]| -> Vec<ArrayRef> {
+            let part = |part: fn(&(bool, i64, i64, &str)) -> i64| {
+                rows.iter().map(|row| row.0.then_some(part(row))).collect::<Vec<_>>()
+            };
+            vec![
+                Arc::new(BooleanArray::from(rows.iter().map(|row| row.0).collect::<Vec<_>>())),
+                times(&part(|row| row.1)),
+                times(&part(|row| row.2)),
+                Arc::new(StringArray::from(rows.iter().map(|row| row.3).collect::<Vec<_>>())),
+            ]
+        };
+        let equal = windows(&[(true, 0, 10, "a"), (true, 10, 20, "a"), (true, 0, 10, "a"), (true, 0, 10, "b")]);
+        let longer = windows(&[(true, 0, 20, "a"), (true, 0, 10, "a"), (false, 0, 0, "a"), (true, 0, 20, "a")]);
+        let window = WindowColumns { presence: Some(0), start: 1 };
+        let mut numbering = Numbering::try_new(&schema(&equal), Some(window)).unwrap();
+        let mut number = |columns: &[ArrayRef], wanted: &[usize]| {
+            let mut numbers = Vec::new();
+            numbering.number(columns, &mut numbers).unwrap();
+            assert_eq!(numbers, wanted);
+            if wanted.len() == 1 { numbering.emit().unwrap() } else { Vec::new() }
+        };
+        for _ in 0..2 {
+            number(&equal, &[0, 1, 0, 2]);
+            number(&equal, &[0, 1, 0, 2]);
+            number(&longer, &[3, 0, 4, 3]);
+            number(&equal, &[0, 1, 0, 2]);
+            let kept = number(&windows(&[(true, 0, 20, "a")]), &[3]);
+            assert_eq!(
+                kept,
+                windows(&[
+                    (true, 0, 10, "a"),
+                    (true, 10, 20, "a"),
+                    (true, 0, 10, "b"),
+                    (true, 0, 20, "a"),
+                    (false, 0, 0, "a")
+                ])
+            );
+        }
+    }
+
+    #[test]
     fn many_keys_in_several_pieces_are_told_apart() {
-        let mut numbering = Numbering::try_new(&Schema::new(vec![Field::new("k", DataType::Int64, true)])).unwrap();
+        let mut numbering =
+            Numbering::try_new(&Schema::new(vec![Field::new("k", DataType::Int64, true)]), None).unwrap();
         let (mut numbers, mut all) = (Vec::new(), Vec::new());
         for piece in 0..10_i64 {
             let keys = Int64Array::from_iter_values((0..1000).map(|row| (row * 37 + piece * 500) % 4000));
@@ -308,8 +424,9 @@ mod tests {
     #[test]
     fn columns_of_other_types_or_lengths_are_left_to_others() {
         let list = DataType::new_list(DataType::Int64, true);
-        assert!(Numbering::try_new(&Schema::new(vec![Field::new("k", list, true)])).is_none());
-        let mut numbering = Numbering::try_new(&Schema::new(vec![Field::new("k", DataType::Int64, true)])).unwrap();
+        assert!(Numbering::try_new(&Schema::new(vec![Field::new("k", list, true)]), None).is_none());
+        let mut numbering =
+            Numbering::try_new(&Schema::new(vec![Field::new("k", DataType::Int64, true)]), None).unwrap();
         let text: ArrayRef = Arc::new(StringArray::from(vec!["a"]));
         assert!(numbering.number(&[text], &mut Vec::new()).is_err());
     }

@@ -122,7 +122,7 @@ impl Numbers {
         if keys.is_global() {
             return Ok(Self::One);
         }
-        match Numbering::try_new(keys.flat_schema()) {
+        match Numbering::try_new(keys.flat_schema(), keys.flat_window()) {
             Some(numbering) => Ok(Self::Usual(numbering)),
             None => Ok(Self::Any(new_group_values(Arc::clone(keys.flat_schema()), &GroupOrdering::None)?)),
         }

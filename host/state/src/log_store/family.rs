@@ -12,13 +12,14 @@
 //! is known without reading: those in tables, and those of the spill that neither a table nor a deletion hides.
 
 use super::eviction::{Evicted, Eviction};
-use super::spill::{Hidden, Place as SpillPlace, Spill, Wanted};
-use super::table::{Entry, NOWHERE, Place, Table, Weight, hash_of};
-use crate::Layout;
+use super::spill::{Hidden, Place, Spill, Wanted};
+use super::table::{Entry, Table, Weight, hash_of};
+use crate::{ByteRows, Layout};
 use hashbrown::DefaultHashBuilder;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 /// What the tree of windows takes for one, about.
@@ -187,12 +188,21 @@ impl Family {
         self.tables.of(key)
     }
 
-    /// The hot entry of a key, if it stands where it is thought to stand.
-    pub(super) fn at_mut(&mut self, place: Place, key: &[u8]) -> Option<&mut Entry> {
-        if place == NOWHERE {
-            return None;
+    /// The first of these rows whose key stands in another table than that of the first row.
+    pub(super) fn end_of_run(&self, keys: &ByteRows, rows: Range<usize>) -> usize {
+        let end = rows.end;
+        match &self.tables {
+            Tables::Hash(_) => end,
+            Tables::Windowed(_) => {
+                let first = prefix_of(keys.row(rows.start));
+                rows.skip(1).find(|row| prefix_of(keys.row(*row)) != first).unwrap_or(end)
+            }
         }
-        self.tables.of_mut(key)?.at_mut(place).filter(|entry| entry.key() == key)
+    }
+
+    /// Whether the spill has keys that were deleted.
+    pub(super) fn has_gone(&self) -> bool {
+        !self.gone.is_empty()
     }
 
     pub(super) fn find_mut(&mut self, hasher: &DefaultHashBuilder, key: &[u8]) -> Option<&mut Entry> {
@@ -330,7 +340,7 @@ impl Family {
     }
 
     /// Whether memory knows better than the spill.
-    fn hides(&self, place: SpillPlace, key: &[u8]) -> bool {
+    fn hides(&self, place: Place, key: &[u8]) -> bool {
         self.tables.of(key).is_some_and(|table| table.find(place.hash, key).is_some())
             || self.gone.find(place.hash, key).is_some()
     }
@@ -370,7 +380,7 @@ impl Family {
             if let Some(entry) = self.tables.of_mut(key).and_then(|table| table.find_mut(hash, key)) {
                 entry.set_stamp(entry.stamp().max(stamp));
             } else if self.spill.may_hold(hash) && self.gone.find(hash, key).is_none() {
-                wanted.push(Wanted { place: SpillPlace::of(key, hash), key });
+                wanted.push(Wanted { place: Place::of(key, hash), key });
             }
         }
         wanted.sort_unstable_by_key(|wanted| wanted.place);
@@ -394,7 +404,7 @@ impl Family {
         let is_failed = Cell::new(false);
         let is_due = |entry: &Entry| entry.stamp() <= through && !is_failed.get();
         let mut eviction = Eviction::new(&mut self.spill, (folder, most), &is_failed);
-        let place = |entry: &Entry| SpillPlace::of(entry.key(), hash_of(hasher, entry.key()));
+        let place = |entry: &Entry| Place::of(entry.key(), hash_of(hasher, entry.key()));
         for table in self.tables.all_mut() {
             let before = table.weight();
             table.extract(hasher, is_due, |entry| eviction.take(place(&entry), entry));

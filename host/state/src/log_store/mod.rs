@@ -332,11 +332,8 @@ impl StateStore for LogStore {
             if self.share.is_limited() {
                 self.recall(family.0, keys, range.clone())?;
             }
-            let target = &mut self.families[family.0];
-            for row in range {
-                let place = self.found.place(family.0, keys.len(), row);
-                self.batch.put(&self.hasher, (family.0, &mut *target), (keys.row(row), place), values.row(row));
-            }
+            let found = (&self.found, range);
+            self.batch.put_many(&self.hasher, (family.0, &mut self.families[family.0]), (keys, values), found);
         }
         Ok(())
     }
