@@ -15,6 +15,7 @@ mod document;
 mod error;
 pub mod faulty;
 mod forked_files;
+mod json_lines;
 mod lease;
 mod local_files;
 mod metadata;
@@ -23,6 +24,7 @@ mod offset_log;
 mod place;
 mod plugin_store;
 mod resume;
+mod state_schemas;
 mod swap_log;
 #[cfg(test)]
 mod tests;
@@ -40,5 +42,6 @@ pub use offset_log::{BorderPin, ConnectorPin, OffsetEntry, OffsetLog, OffsetRang
 pub use place::open_files;
 pub use plugin_store::PluginStore;
 pub use resume::{LogContents, ResumePoint, resume};
+pub use state_schemas::StateSchemas;
 pub use swap_log::{SwapEntry, SwapLog, SwapRecord};
 pub use verify::{Finding, Report, verify};

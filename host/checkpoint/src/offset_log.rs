@@ -8,9 +8,9 @@
 //!
 //! It does not understand offsets: they are JSON that only their source reads.
 
-use crate::CheckpointError;
 use crate::batch_log::{BatchEntry, BatchLog};
 use crate::document::DocumentKind;
+use crate::{CheckpointError, StateSchemas, json_lines};
 use millstream_common::{BatchId, Digest, DurableFiles, OutputMode};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -109,7 +109,7 @@ pub struct OffsetEntry {
     /// The code of its plugins.
     pub plugins: BTreeMap<String, PluginPin>,
     /// The schemas of its state, per operator.
-    pub state_schemas: BTreeMap<String, StatePin>,
+    pub state_schemas: StateSchemas,
     /// The connector of each source; none in an entry of version 1.
     #[serde(default)]
     pub connectors: BTreeMap<String, ConnectorPin>,
@@ -137,6 +137,46 @@ impl BatchEntry for OffsetEntry {
     fn batch(&self) -> BatchId {
         self.batch
     }
+
+    fn json(&self) -> Result<Vec<u8>, serde_json::Error> {
+        let changing = Changing {
+            batch: self.batch,
+            batch_time_ms: self.batch_time_ms,
+            watermark_ms: self.watermark_ms,
+            sources: &self.sources,
+            settings: &self.settings,
+            plugins: &self.plugins,
+            connectors: &self.connectors,
+            output_mode: self.output_mode,
+            repartition: self.repartition,
+        };
+        let mut json = json_lines::to_vec(&changing, 0)?;
+        // The schemas are the same for the whole run, so their text is there already: it is put in before the last brace.
+        let schemas = self.state_schemas.json()?;
+        json.truncate(json.len() - END.len());
+        json.reserve(SCHEMAS.len() + schemas.len() + END.len());
+        for part in [SCHEMAS, schemas, END] {
+            json.extend_from_slice(part);
+        }
+        Ok(json)
+    }
+}
+
+const SCHEMAS: &[u8] = b",\n  \"state_schemas\": ";
+const END: &[u8] = b"\n}";
+
+/// All of an entry but the schemas of its state.
+#[derive(Serialize)]
+struct Changing<'a> {
+    batch: BatchId,
+    batch_time_ms: i64,
+    watermark_ms: Option<i64>,
+    sources: &'a BTreeMap<String, OffsetRange>,
+    settings: &'a BTreeMap<String, String>,
+    plugins: &'a BTreeMap<String, PluginPin>,
+    connectors: &'a BTreeMap<String, ConnectorPin>,
+    output_mode: Option<OutputMode>,
+    repartition: Option<RepartitionPin>,
 }
 
 /// The folder `offsets`.

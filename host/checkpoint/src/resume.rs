@@ -120,7 +120,7 @@ mod tests {
             sources: BTreeMap::new(),
             settings: BTreeMap::new(),
             plugins: BTreeMap::new(),
-            state_schemas: BTreeMap::new(),
+            state_schemas: BTreeMap::new().into(),
             connectors: BTreeMap::new(),
             output_mode: None,
             repartition: None,

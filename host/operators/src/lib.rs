@@ -14,6 +14,7 @@ pub mod dedup;
 mod error;
 mod event_order;
 pub mod filter;
+mod fixed_rows;
 mod float_identity;
 pub mod join;
 pub mod late;

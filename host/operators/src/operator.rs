@@ -228,7 +228,7 @@ pub trait Stateful {
     ///
     /// # Errors
     /// When files cannot be deleted.
-    fn retain(&mut self, retained: &[Vec<StateManifest>]) -> Result<(), StateError> {
+    fn retain(&mut self, retained: &[Vec<&StateManifest>]) -> Result<(), StateError> {
         self.state_mut().retain(retained)
     }
 

@@ -139,7 +139,7 @@ impl Partitions {
         self.change = 0;
     }
 
-    pub(crate) fn retain(&mut self, retained: &[Vec<StateManifest>]) -> Result<(), StateError> {
+    pub(crate) fn retain(&mut self, retained: &[Vec<&StateManifest>]) -> Result<(), StateError> {
         self.open.iter_mut().zip(retained).try_for_each(|(partition, manifests)| partition.store.retain(manifests))
     }
 }

@@ -9,9 +9,9 @@ use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit, TimestampMicrosecondType};
 use arrow::util::display::array_value_to_string;
 use millstream_common::{
-    BatchId, DurableFiles, OperatorUid, ScopedFiles, Watermark, WatermarkPolicy, WatermarkTracker, Watermarks,
+    BatchId, DurableFiles, MemoryFiles, OperatorUid, ScopedFiles, Watermark, WatermarkPolicy, WatermarkTracker,
+    Watermarks,
 };
-use millstream_state::contract::MemoryFiles;
 use millstream_state::{ByteRows, LogStore, StateError, StateManifest, StateStore, StoreOptions};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

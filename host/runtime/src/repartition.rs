@@ -136,7 +136,7 @@ impl Plan {
         if from == to {
             return Ok(Self { entry: None, base, from, to });
         }
-        let mut schemas = last.state_schemas.clone();
+        let mut schemas = BTreeMap::clone(&last.state_schemas);
         for (uid, pin) in &mut schemas {
             complete(uid, pin, planned)?;
             if is_spread(uid, &families(uid, pin)?)? {
@@ -151,7 +151,7 @@ impl Plan {
             batch_time_ms: last.batch_time_ms.max(now_ms),
             sources: last.sources.iter().map(|(name, range)| (name.clone(), still(range))).collect(),
             settings: frozen,
-            state_schemas: schemas,
+            state_schemas: schemas.into(),
             repartition: Some(RepartitionPin { from, to }),
             border: None,
             ..last

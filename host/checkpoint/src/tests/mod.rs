@@ -42,7 +42,7 @@ fn offset(batch: u64, plugin: Option<Digest>) -> OffsetEntry {
         sources: BTreeMap::from([("clicks".into(), range)]),
         settings: BTreeMap::from([("timezone".into(), "UTC".into())]),
         plugins: plugin.into_iter().map(|digest| ("clean".to_owned(), pin(digest))).collect(),
-        state_schemas: BTreeMap::from([("counts".into(), state)]),
+        state_schemas: BTreeMap::from([("counts".into(), state)]).into(),
         connectors: BTreeMap::from([("clicks".into(), ConnectorPin { format: "rate".into(), place: None })]),
         output_mode: Some(OutputMode::Update),
         repartition: None,

@@ -22,7 +22,7 @@ use crate::settings::OUTPUT_DIGESTS;
 use crate::{RuntimeError, offline_store};
 use arrow::array::RecordBatch;
 use bytes::Bytes;
-use millstream_checkpoint::{Checkpoint, CommitEntry, OffsetEntry, OutputPin};
+use millstream_checkpoint::{Checkpoint, OffsetEntry, OutputPin};
 use millstream_common::{BatchId, Digest, OperatorUid, Watermark, Watermarks};
 use millstream_operators::{BatchContext, EventTimeSeen, LateRows};
 use millstream_sink::{SinkBatch, SinkReport};
@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 /// A batch about to run.
 pub(super) struct Definition {
-    pub(super) entry: OffsetEntry,
+    pub(super) entry: Arc<OffsetEntry>,
     /// Whether the offset log has the entry already.
     pub(super) is_logged: bool,
     /// Milliseconds spent on asking the sources.
@@ -63,7 +63,7 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
             run.checkpoint.swap_log().put(&swaps)?;
         }
         run.checkpoint.offset_log().add(entry)?;
-        run.unfinished = Some(entry.clone());
+        run.unfinished = Some(Arc::clone(entry));
         for swap in run.unlogged.drain(..) {
             swap.logged(entry.batch);
         }
@@ -97,7 +97,7 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
     let seen = run.pipeline.take_event_times();
     let next_watermark = advance_watermark(run, &seen, entry.batch_time_ms);
     run.lease.renew(run.clock.now_ms())?;
-    run.checkpoint.commit_log().add(&commit_entry(entry.batch, next_watermark, &manifests, output)?)?;
+    run.checkpoint.commit_log().add_state(entry.batch, next_watermark, &manifests, output.as_ref())?;
     done(run, entry, manifests)?;
     timer.step(run, "commitOffsets");
     let progress = progress(run, definition, timer, &rows_per_source, (&seen, &late), &report);
@@ -213,24 +213,6 @@ fn advance_watermark(run: &mut QueryRun, seen: &[EventTimeSeen], batch_time_ms: 
     Some(run.tracker.advance(batch_time_ms).0)
 }
 
-fn commit_entry(
-    batch: BatchId,
-    next_watermark_ms: Option<i64>,
-    manifests: &BTreeMap<OperatorUid, Vec<StateManifest>>,
-    output: Option<OutputPin>,
-) -> Result<CommitEntry, RuntimeError> {
-    let mut state = BTreeMap::new();
-    for (uid, partitions) in manifests {
-        let values: Result<Vec<_>, _> = partitions.iter().map(serde_json::to_value).collect();
-        let values = values.map_err(|error| RuntimeError::Invalid {
-            reason: format!("the state files of `{uid}` cannot be named in the commit log: {error}"),
-            hint: None,
-        })?;
-        state.insert(uid.as_str().to_owned(), values);
-    }
-    Ok(CommitEntry { batch, next_watermark_ms, state, output })
-}
-
 /// The batch is in the commit log: memory follows.
 fn done(
     run: &mut QueryRun,
@@ -256,10 +238,11 @@ fn done(
     purge(run, entry.batch)
 }
 
-/// Forgets batches beyond the retention, ten at a time: entries first, then the files that only they named.
+/// Forgets batches beyond the retention, some at a time, because folders must be listed for it: entries first, then the
+/// files that only they named.
 fn purge(run: &mut QueryRun, batch: BatchId) -> Result<(), RuntimeError> {
-    const PURGE_EVERY: u64 = 10;
-    if batch.0 < run.settings.batches_retained || !batch.0.is_multiple_of(PURGE_EVERY) {
+    let retained = run.settings.batches_retained;
+    if batch.0 < retained || !batch.0.is_multiple_of((retained / 2).clamp(10, 50)) {
         return Ok(());
     }
     let mut in_use: Vec<Digest> = run.plugins.iter().map(|plugin| plugin.slot.digest()).collect();
@@ -275,7 +258,7 @@ fn purge(run: &mut QueryRun, batch: BatchId) -> Result<(), RuntimeError> {
         for (_, manifests) in retained {
             // Batches before a repartition may have more partitions than there are now.
             let files = manifests.get(operator.uid()).into_iter().flatten();
-            per_partition.iter_mut().zip(files).for_each(|(kept, manifest)| kept.push(manifest.clone()));
+            per_partition.iter_mut().zip(files).for_each(|(kept, manifest)| kept.push(manifest));
         }
         operator.retain(&per_partition)?;
         retain_former(checkpoint, operator.uid(), operator.partitions(), retained)
@@ -289,10 +272,7 @@ fn retain_former(
     partitions: u32,
     retained: &RetainedFiles,
 ) -> Result<(), RuntimeError> {
-    let of_partition = |manifests: &BTreeMap<OperatorUid, Vec<StateManifest>>, partition: u32| {
-        manifests.get(uid)?.get(partition as usize).cloned()
-    };
-    let current = retained.back().and_then(|(_, manifests)| of_partition(manifests, 0));
+    let current = retained.back().and_then(|(_, manifests)| of_partition(manifests, uid, 0));
     let version = current.map_or(0, |manifest| manifest.version);
     let folder = format!("state/{uid}");
     let failed = |source| RuntimeError::Keep { what: format!("only the needed files of `{folder}`"), source };
@@ -301,12 +281,22 @@ fn retain_former(
         if partition < partitions {
             continue;
         }
-        let named: Vec<_> = retained.iter().filter_map(|(_, manifests)| of_partition(manifests, partition)).collect();
+        let named: Vec<_> =
+            retained.iter().filter_map(|(_, manifests)| of_partition(manifests, uid, partition)).collect();
         let empty = StateManifest { version, files: Vec::new() };
         offline_store::open(checkpoint, uid, partition, &empty, ("retention", &offline_store::budget()))?
             .retain(&named)?;
     }
     Ok(())
+}
+
+/// The state of one partition of an operator, if the batch had it.
+fn of_partition<'a>(
+    manifests: &'a BTreeMap<OperatorUid, Vec<StateManifest>>,
+    uid: &OperatorUid,
+    partition: u32,
+) -> Option<&'a StateManifest> {
+    manifests.get(uid)?.get(partition as usize)
 }
 
 /// Measures the steps of a batch.

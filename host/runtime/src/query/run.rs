@@ -14,7 +14,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use millstream_checkpoint::{
     Checkpoint, CheckpointError, ConnectorPin, Lease, LeaseHolder, OffsetEntry, OffsetRange, PluginPin, ResumePoint,
-    StatePin,
+    StateSchemas,
 };
 use millstream_common::{
     BatchId, BatchTime, Clock, DurableFiles, OperatorUid, OutputMode, QueryId, ReadLimit, RunId, ScopedFiles,
@@ -52,7 +52,7 @@ pub struct QueryRun {
     pub(super) slots: Vec<SourceSlot>,
     pub(super) pipeline: Pipeline,
     /// What the state of each operator is made of; the same for the whole run.
-    state_schemas: BTreeMap<String, StatePin>,
+    state_schemas: StateSchemas,
     pub(super) schema: SchemaRef,
     pub(super) plugins: Vec<RunningPlugin>,
     pub(super) host: Arc<PluginHost>,
@@ -66,7 +66,7 @@ pub struct QueryRun {
     pub(super) next: BatchId,
     pub(super) last_batch_time_ms: i64,
     /// A batch that is in the offset log and not done.
-    pub(super) unfinished: Option<OffsetEntry>,
+    pub(super) unfinished: Option<Arc<OffsetEntry>>,
     /// The files of the batches that can be returned to, per operator.
     pub(super) retained: RetainedFiles,
     pub(super) swaps: SwapQueue,
@@ -186,7 +186,7 @@ impl QueryRun {
             sources,
             connectors,
             slots: plan.slots,
-            state_schemas: recovery::state_schemas(&mut plan.pipeline),
+            state_schemas: recovery::state_schemas(&mut plan.pipeline).into(),
             pipeline: plan.pipeline,
             schema: plan.schema,
             plugins,
@@ -200,7 +200,7 @@ impl QueryRun {
             next: recovered.next_batch(),
             last_batch_time_ms: recovered.last_batch_time_ms(),
             unfinished: match recovered.point {
-                ResumePoint::Rerun { entry, .. } => Some(entry),
+                ResumePoint::Rerun { entry, .. } => Some(Arc::new(entry)),
                 _ => None,
             },
             checkpoint,
@@ -352,6 +352,7 @@ impl QueryRun {
             border: None,
         };
         let latest_ms = (now - trigger_ms).max(0) as u64;
+        let entry = Arc::new(entry);
         Ok(Some(Definition { entry, is_logged: false, latest_ms, trigger_ms }))
     }
 
