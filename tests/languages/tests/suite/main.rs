@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail a test")]
 
+mod aggregates;
 mod columns;
 mod faults;
 mod functions;
 mod load;
 mod natively;
+mod processors;
 mod values;

@@ -1,6 +1,6 @@
 //! The plugin of `tests/languages` in Rust: what it answers, every other language answers.
 
-use millstream_sdk::prelude::*;
+use millstream_sdk::processor::prelude::*;
 
 macro_rules! echo {
     ($($name:ident: $type:ty;)*) => {
@@ -223,6 +223,182 @@ fn echo_rows(x: Everything) -> Vec<Everything> {
     vec![x]
 }
 
+/// The mean.
+#[derive(Row, Default)]
+struct Mean {
+    count: i64,
+    sum: f64,
+}
+
+#[aggregate_function(state_id = "1")]
+impl Mean {
+    fn accumulate(&mut self, x: f64) {
+        self.count += 1;
+        self.sum += x;
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.count += other.count;
+        self.sum += other.sum;
+    }
+
+    fn retract(&mut self, x: f64) {
+        self.count -= 1;
+        self.sum -= x;
+    }
+
+    fn evaluate(&self) -> Option<f64> {
+        (self.count != 0).then(|| self.sum / self.count as f64)
+    }
+}
+
+/// The longest text, the first of equals.
+#[derive(Row, Default)]
+struct Longest {
+    text: Option<String>,
+}
+
+#[aggregate_function(state_id = "1")]
+impl Longest {
+    fn accumulate(&mut self, text: &str) {
+        if self.text.as_ref().is_none_or(|longest| code_points(text) > code_points(longest)) {
+            self.text = Some(text.to_owned());
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        if let Some(text) = &other.text {
+            self.accumulate(text);
+        }
+    }
+
+    fn evaluate(&self) -> Option<String> {
+        self.text.clone()
+    }
+}
+
+/// A sum of what is not negative.
+#[derive(Row, Default)]
+struct StrictSum {
+    sum: i64,
+}
+
+#[aggregate_function(state_id = "1")]
+impl StrictSum {
+    fn accumulate(&mut self, x: i64) -> Result<(), String> {
+        if x < 0 {
+            return Err(format!("{x} is negative"));
+        }
+        self.sum += x;
+        Ok(())
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.sum += other.sum;
+    }
+
+    fn evaluate(&self) -> i64 {
+        self.sum
+    }
+}
+
+/// A number.
+#[derive(Clone, Row)]
+struct Count {
+    n: i64,
+}
+
+/// A page.
+#[derive(Clone, Eq, Ord, PartialEq, PartialOrd, Row)]
+struct Page {
+    page: String,
+}
+
+/// A row of input.
+#[derive(Clone, Row)]
+struct Visit {
+    page: String,
+    at: Timestamp,
+}
+
+/// A row of output.
+#[derive(Clone, Row)]
+struct Event {
+    event: String,
+    visits: i64,
+    pages: i64,
+    last: Option<String>,
+}
+
+/// An initial row.
+#[derive(Clone, Row)]
+struct Before {
+    visits: i64,
+}
+
+/// Who visited what.
+struct Visits {
+    visits: ValueState<Count>,
+    history: ListState<Page>,
+    per_page: MapState<Page, Count>,
+}
+
+impl Visits {
+    fn emit(&self, event: &str, call: &mut Call<Event>) {
+        call.emit(Event {
+            event: event.to_owned(),
+            visits: self.visits.get().map_or(0, |count| count.n),
+            pages: self.per_page.len() as i64,
+            last: self.history.get().pop().map(|last| last.page),
+        });
+    }
+}
+
+impl Processor for Visits {
+    const NAME: &'static str = "visits";
+    const KEY: &'static str = "user";
+    const TIME_MODE: TimeMode = TimeMode::EventTime;
+    type Key = String;
+    type Input = Visit;
+    type Output = Event;
+    type Initial = Before;
+
+    fn init(state: &mut Handle) -> Self {
+        Self { visits: state.value("visits"), history: state.list("history"), per_page: state.map("per_page") }
+    }
+
+    fn handle_input_rows(&mut self, user: &String, rows: Vec<Visit>, call: &mut Call<Event>) -> KeyResult {
+        let latest = rows.iter().map(|row| row.at.0).max().unwrap_or(0);
+        for Visit { page, .. } in rows {
+            if page == "boom" {
+                return Err(KeyError::new(format!("{user} met boom")));
+            }
+            let page = Page { page };
+            self.visits.update(Count { n: self.visits.get().map_or(0, |count| count.n) + 1 });
+            self.history.append(page.clone());
+            let seen = self.per_page.get(&page).map_or(0, |count| count.n);
+            self.per_page.update(page, Count { n: seen + 1 });
+        }
+        call.timers().into_iter().for_each(|due| call.delete_timer(due));
+        call.register_timer(latest.div_euclid(1000) + 10_000);
+        self.emit("seen", call);
+        Ok(())
+    }
+
+    fn handle_expired_timer(&mut self, _user: &String, _due_ms: i64, call: &mut Call<Event>) -> KeyResult {
+        self.emit("gone", call);
+        self.visits.clear();
+        self.history.clear();
+        self.per_page.clear();
+        Ok(())
+    }
+
+    fn handle_initial_state(&mut self, _user: &String, initial: Before, _call: &mut Call<Event>) -> KeyResult {
+        self.visits.update(Count { n: initial.visits });
+        Ok(())
+    }
+}
+
 plugin!(
     echo_bool,
     echo_i8,
@@ -267,5 +443,7 @@ plugin!(
     numbered,
     elements,
     countdown,
-    echo_rows
+    echo_rows;
+    aggregates: Mean, Longest, StrictSum;
+    processors: Visits
 );
