@@ -38,7 +38,9 @@ pub use lease::{LEASE_MS, Lease, LeaseHolder, LeaseRecord};
 pub use local_files::LocalFiles;
 pub use metadata::{FORMAT_VERSION, Metadata};
 pub use object_files::ObjectFiles;
-pub use offset_log::{BorderPin, ConnectorPin, OffsetEntry, OffsetLog, OffsetRange, PluginPin, RepartitionPin, StatePin};
+pub use offset_log::{
+    BorderPin, ConnectorPin, OffsetEntry, OffsetLog, OffsetRange, PluginPin, RepartitionPin, StatePin,
+};
 pub use place::open_files;
 pub use plugin_store::PluginStore;
 pub use resume::{LogContents, ResumePoint, resume};

@@ -78,12 +78,7 @@ pub struct ReplayedState {
 ///
 /// # Errors
 /// When the checkpoint no longer has the batch, its input is no longer there, or it fails again as it failed before.
-pub fn replay(
-    session: &Session,
-    spec: &QuerySpec,
-    batch: u64,
-    folder: Option<&Path>,
-) -> Result<Replay, RuntimeError> {
+pub fn replay(session: &Session, spec: &QuerySpec, batch: u64, folder: Option<&Path>) -> Result<Replay, RuntimeError> {
     let place = CheckpointPlace::of_query(spec.clone())?;
     let checkpoint = place.open(session)?;
     let entry = entry(&checkpoint, BatchId(batch))?;
@@ -133,7 +128,8 @@ fn entry(checkpoint: &Checkpoint, batch: BatchId) -> Result<OffsetEntry, Runtime
     };
     let missing = |reason: String| RuntimeError::Invalid { reason, hint: Some(kept.clone()) };
     let entry = checkpoint.offset_log().get(batch)?;
-    let entry = entry.ok_or_else(|| missing(format!("batch {batch} cannot be run again: it is not in the checkpoint")))?;
+    let entry =
+        entry.ok_or_else(|| missing(format!("batch {batch} cannot be run again: it is not in the checkpoint")))?;
     if entry.is_of_state_only() {
         let what = entry.border.as_ref().map_or("spread it over other partitions", |border| border.what.as_str());
         return Err(missing(format!("batch {batch} read nothing: it only made state anew ({what})")));

@@ -150,7 +150,8 @@ fn compare(was: &RowPart, is: &RowPart) -> Result<(Vec<ColumnsChange>, Vec<Origi
     for (before, after) in was.plugins.iter().zip(&is.plugins) {
         let (rest, other_rest) = (before.first.checked_sub(old), after.first.checked_sub(new));
         let rest = rest.filter(|rest| Some(*rest) == other_rest).ok_or_else(other)?;
-        if types(was, old, rest) != types(is, new, rest) || before.plugin != after.plugin || before.state != after.state {
+        if types(was, old, rest) != types(is, new, rest) || before.plugin != after.plugin || before.state != after.state
+        {
             return Err(other());
         }
         if before.first + before.count > was.columns.len() || after.first + after.count > is.columns.len() {
@@ -195,13 +196,8 @@ mod tests {
         let mut columns = vec![field("n", &DataType::Int64)];
         columns.extend(state.iter().map(|kind| field("s", kind)));
         columns.push(field("m", &DataType::Int64));
-        let plugin = PluginColumns {
-            plugin: "p".into(),
-            state: "f".into(),
-            state_id: id.into(),
-            first: 1,
-            count: state.len(),
-        };
+        let plugin =
+            PluginColumns { plugin: "p".into(), state: "f".into(), state_id: id.into(), first: 1, count: state.len() };
         StateFamily {
             name: "groups".into(),
             schema_id: id.into(),

@@ -103,8 +103,7 @@ fn component_of(file: &Path) -> Result<Vec<u8>, Answer> {
         let reason = format!("the path `{}` is not absolute", file.display());
         return Err(Answer::Refused { reason, hint: None });
     }
-    read_component(file)
-        .map_err(|error| Answer::Refused { reason: describe_chain(&error), hint: Hint::hint(&error) })
+    read_component(file).map_err(|error| Answer::Refused { reason: describe_chain(&error), hint: Hint::hint(&error) })
 }
 
 fn refused(error: &RuntimeError) -> Answer {

@@ -91,7 +91,8 @@ fn a_swap_that_cannot_be_is_refused_with_the_reason_and_the_query_goes_on() {
     let error = running.connect().swap("words", &file, &SwapTerms::default()).unwrap_err();
     assert!(error.to_string().contains("the query has no plugin `words`"), "{error}");
     assert_eq!(error.fault().exit_code(), 1);
-    let error = running.connect().swap("words", &running.folder.path().join("none.wasm"), &SwapTerms::default()).unwrap_err();
+    let error =
+        running.connect().swap("words", &running.folder.path().join("none.wasm"), &SwapTerms::default()).unwrap_err();
     assert!(error.to_string().contains("cannot read a component"), "{error}");
     assert!(running.query.is_active());
 }

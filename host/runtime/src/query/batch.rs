@@ -10,12 +10,12 @@
 //!
 //! A crash between any two of them leaves a checkpoint from which the same batch is run again, or the next one.
 
+use super::fork::{Output, Ran};
 use super::late_rows;
 use super::output_digest::output_digest;
 use super::progress::{PluginProgress, Progress, SinkProgress, SourceProgress, StateOperatorProgress, iso_ms, rate};
 use super::recovery::RetainedFiles;
 use super::run::QueryRun;
-use super::fork::{Output, Ran};
 use super::swap;
 use super::tap::LiveBatch;
 use crate::settings::OUTPUT_DIGESTS;
@@ -104,7 +104,7 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
     if let Some(inputs) = shown {
         let output = Output { schema: Some(Arc::clone(&run.schema)), rows };
         let ran = Ran { output, progress: progress.clone() };
-        run.tap.show(LiveBatch { entry: entry.clone(), slots: run.slots.clone(), inputs, ran });
+        run.tap.show(LiveBatch { entry: OffsetEntry::clone(entry), slots: run.slots.clone(), inputs, ran });
     }
     Ok(progress)
 }

@@ -54,16 +54,26 @@ pub(super) fn take(run: &mut QueryRun, request: &SwapRequest) -> Result<Result<U
     let Made { from, entry, base, state, mut plan } = made;
     let opened = plan.pipeline.for_each_stateful(|operator| {
         let uid = operator.uid().clone();
-        let files = manifests(entry.batch, uid.as_str(), state.get(uid.as_str()).map(Vec::as_slice).unwrap_or_default())?;
+        let files =
+            manifests(entry.batch, uid.as_str(), state.get(uid.as_str()).map(Vec::as_slice).unwrap_or_default())?;
         Ok::<(), RuntimeError>(operator.open(&run.opener(), &files)?)
     });
-    let swap = Unlogged::at_border(request, from, if entry.border.as_ref().is_some_and(|b| b.restored.is_some()) { "restored" } else { "migrated" });
+    let swap = Unlogged::at_border(
+        request,
+        from,
+        if entry.border.as_ref().is_some_and(|b| b.restored.is_some()) { "restored" } else { "migrated" },
+    );
     if let Err(error) = opened.and_then(|()| define(run, &entry, &swap)) {
         give_back(run, request, from)?;
         return Ok(Err(millstream_common::describe_chain(&error)));
     }
     // From here on there is no way back but forward.
-    let done = CommitEntry { batch: entry.batch, next_watermark_ms: base.next_watermark_ms, state: state.clone(), output: None };
+    let done = CommitEntry {
+        batch: entry.batch,
+        next_watermark_ms: base.next_watermark_ms,
+        state: state.clone(),
+        output: None,
+    };
     run.checkpoint.commit_log().add(&done)?;
     let mut retained = BTreeMap::new();
     for (uid, values) in &state {
@@ -91,8 +101,10 @@ struct Made {
 
 fn make(run: &mut QueryRun, request: &SwapRequest) -> Result<Made, RuntimeError> {
     let invalid = |reason: String| RuntimeError::Invalid { reason, hint: None };
-    let last = run.next.previous().ok_or_else(|| invalid("no batch has been done: there is no state to make anew".into()))?;
-    let (Some(entry), Some(base)) = (run.checkpoint.offset_log().get(last)?, run.checkpoint.commit_log().get(last)?) else {
+    let last =
+        run.next.previous().ok_or_else(|| invalid("no batch has been done: there is no state to make anew".into()))?;
+    let (Some(entry), Some(base)) = (run.checkpoint.offset_log().get(last)?, run.checkpoint.commit_log().get(last)?)
+    else {
         return Err(invalid(format!("batch {last} is not done")));
     };
     let to = request.component.digest();
@@ -123,7 +135,7 @@ fn make(run: &mut QueryRun, request: &SwapRequest) -> Result<Made, RuntimeError>
         batch_time_ms: run.clock.now_ms().max(run.last_batch_time_ms),
         sources: entry.sources.iter().map(|(name, range)| (name.clone(), still(range))).collect(),
         plugins: run.plugins.iter().map(|plugin| (plugin.slot.name().to_owned(), pin(plugin))).collect(),
-        state_schemas: state_schemas(&mut plan.pipeline),
+        state_schemas: state_schemas(&mut plan.pipeline).into(),
         repartition: None,
         border: Some(border),
         ..entry

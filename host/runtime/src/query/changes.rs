@@ -284,11 +284,7 @@ pub(crate) fn operators(stored: &BTreeMap<String, StatePin>, planned: &BTreeMap<
 
 /// The families that both sides have, side by side. The others may come and go where the operator as a whole keeps the
 /// same, as the variables of a processor do.
-fn shared(
-    uid: &str,
-    stored: Vec<StateFamily>,
-    planned: Vec<StateFamily>,
-) -> (Vec<StateFamily>, Vec<StateFamily>) {
+fn shared(uid: &str, stored: Vec<StateFamily>, planned: Vec<StateFamily>) -> (Vec<StateFamily>, Vec<StateFamily>) {
     let (mut was, mut is) = (Vec::new(), Vec::new());
     for family in stored {
         match planned.iter().find(|planned| planned.name == family.name) {

@@ -4,8 +4,8 @@ use super::border::Remake;
 use super::progress::{Progress, iso_ms};
 use super::run::QueryRun;
 use super::swap::{SwapGrounds, SwapQueue, SwapRequest, Swapped};
-use crate::streams::StreamingQueryManager;
 use super::tap::Tap;
+use crate::streams::StreamingQueryManager;
 use crate::verdict::{Question, Shadow, VerdictReport, judge};
 use crate::{QuerySpec, RuntimeError, Session};
 use millstream_checkpoint::Checkpoint;
@@ -301,12 +301,7 @@ impl StreamingQuery {
     ///
     /// # Errors
     /// When the query ends before.
-    pub fn shadow(
-        &self,
-        mut report: VerdictReport,
-        bytes: &[u8],
-        batches: u64,
-    ) -> Result<VerdictReport, RuntimeError> {
+    pub fn shadow(&self, mut report: VerdictReport, bytes: &[u8], batches: u64) -> Result<VerdictReport, RuntimeError> {
         let Ground { session, spec, checkpoint } = &*self.ground;
         let live = self.tap.open();
         let shadow = Shadow { session, spec, checkpoint, plugin: &report.plugin, component: bytes };

@@ -82,7 +82,9 @@ fn add(column: &ArrayRef, hashes: &mut [u64]) -> Result<(), ArrowError> {
                     u64::from_le_bytes(word)
                 };
                 match nulls {
-                    None => hashes.iter_mut().zip(all.chunks_exact(width)).for_each(|(hash, value)| take(hash, word(value))),
+                    None => {
+                        hashes.iter_mut().zip(all.chunks_exact(width)).for_each(|(hash, value)| take(hash, word(value)))
+                    }
                     Some(nulls) => {
                         for ((hash, value), valid) in hashes.iter_mut().zip(all.chunks_exact(width)).zip(nulls.iter()) {
                             take(hash, if valid { word(value) } else { NULL });
@@ -202,10 +204,7 @@ mod tests {
     use std::sync::Arc;
 
     fn rows(numbers: &[Option<i64>], words: &[Option<&str>]) -> RecordBatch {
-        let schema = Schema::new(vec![
-            Field::new("n", DataType::Int64, true),
-            Field::new("w", DataType::Utf8, true),
-        ]);
+        let schema = Schema::new(vec![Field::new("n", DataType::Int64, true), Field::new("w", DataType::Utf8, true)]);
         let numbers: ArrayRef = Arc::new(Int64Array::from(numbers.to_vec()));
         RecordBatch::try_new(Arc::new(schema), vec![numbers, Arc::new(StringArray::from(words.to_vec()))]).unwrap()
     }
@@ -243,7 +242,8 @@ mod tests {
         let of = |hidden: i64| {
             let nulls = arrow::buffer::NullBuffer::from(vec![true, false]);
             let column = Int64Array::new(vec![1, hidden].into(), Some(nulls));
-            output_digest(&schema, &[RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(column)]).unwrap()]).unwrap()
+            output_digest(&schema, &[RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(column)]).unwrap()])
+                .unwrap()
         };
         assert_eq!(of(5), of(6));
     }

@@ -14,7 +14,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use millstream_checkpoint::{
     Checkpoint, CheckpointError, ConnectorPin, Lease, LeaseHolder, OffsetEntry, OffsetRange, PluginPin, ResumePoint,
-    StateSchemas,
+    StatePin, StateSchemas,
 };
 use millstream_common::{
     BatchId, BatchTime, Clock, DurableFiles, OperatorUid, OutputMode, QueryId, ReadLimit, RunId, ScopedFiles,
@@ -309,7 +309,7 @@ impl QueryRun {
     /// Goes on with another plan of the same query, whose stores are open.
     pub(super) fn take_plan(&mut self, mut plan: StreamingPlan) {
         self.plugins.iter().for_each(|plugin| plugin.slot.use_functions(&plan.functions));
-        self.state_schemas = recovery::state_schemas(&mut plan.pipeline);
+        self.state_schemas = recovery::state_schemas(&mut plan.pipeline).into();
         self.pipeline = plan.pipeline;
         self.slots = plan.slots;
         self.schema = plan.schema;

@@ -147,7 +147,9 @@ impl Question<'_> {
         let names = old.functions().iter().map(|function| &function.name);
         report.used = names.filter(|name| used.is_none_or(|used| used.contains(*name))).cloned().collect();
         if planned.is_none() {
-            report.notes.push("the query was not named: every function counts as called, and nothing was run".to_owned());
+            report
+                .notes
+                .push("the query was not named: every function counts as called, and nothing was run".to_owned());
         }
         for difference in differences(&old, new, used) {
             let verdict = if difference.is_fatal { Verdict::Reject } else { Verdict::NeedsApproval };
@@ -166,7 +168,9 @@ impl Question<'_> {
                 let declared = declaration::compare(self.plugin, &entry.state_schemas, &after.state);
                 self.declare(declared, report);
                 if before.schema != after.schema {
-                    let columns = |planned: &PlannedWith| planned.schema.fields().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                    let columns = |planned: &PlannedWith| {
+                        planned.schema.fields().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+                    };
                     let what = format!("the result was ({}) and is ({})", columns(&before), columns(&after));
                     report.findings.push(structure(Verdict::Reject, what));
                 }
@@ -176,7 +180,8 @@ impl Question<'_> {
                 report.findings.push(structure(Verdict::Reject, what));
             }
         }
-        if gravest(&report.findings) == Verdict::Reject || self.batches == 0 || report.from.as_ref() == Some(&report.to) {
+        if gravest(&report.findings) == Verdict::Reject || self.batches == 0 || report.from.as_ref() == Some(&report.to)
+        {
             return Ok(());
         }
         let trial = Trial {

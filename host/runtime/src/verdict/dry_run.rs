@@ -166,7 +166,9 @@ impl Trial<'_> {
         let mut next = commits.batches()?.last().copied();
         while let Some(batch) = next.filter(|_| (entries.len() as u64) < self.batches) {
             let Some(entry) = offsets.get(batch)? else { break };
-            let is_known = |before: BatchId| Ok::<_, RuntimeError>(commits.get(before)?.is_some() && offsets.get(before)?.is_some());
+            let is_known = |before: BatchId| {
+                Ok::<_, RuntimeError>(commits.get(before)?.is_some() && offsets.get(before)?.is_some())
+            };
             let begins = batch.previous().map_or(Ok(true), is_known)?;
             let runs_old = entry.plugins.get(self.plugin).is_some_and(|pin| pin.digest == self.old.0);
             if entry.is_of_state_only() || !begins || !runs_old {
@@ -257,7 +259,8 @@ impl Trial<'_> {
             }
         }
         if dry_run.rows_changed > 0 || dry_run.keys_changed > 0 {
-            let (rows, keys, all) = (dry_run.rows_changed, dry_run.keys_changed, dry_run.rows_before.max(dry_run.rows_after));
+            let (rows, keys, all) =
+                (dry_run.rows_changed, dry_run.keys_changed, dry_run.rows_before.max(dry_run.rows_after));
             let mut what = format!("{rows} of {all} rows of the result come out otherwise{}", of_batches(&changed));
             if keys > 0 {
                 what.push_str(&format!(", {keys} keys of state have another value"));

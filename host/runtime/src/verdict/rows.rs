@@ -109,7 +109,8 @@ mod tests {
 
     fn output(values: &[i64]) -> Output {
         let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, true)]));
-        let rows = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(Int64Array::from(values.to_vec()))]).unwrap();
+        let rows =
+            RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(Int64Array::from(values.to_vec()))]).unwrap();
         Output { schema: Some(schema), rows: vec![rows] }
     }
 

@@ -50,11 +50,13 @@ impl Shadow<'_> {
                 Err(RecvTimeoutError::Timeout) if !is_over() => continue,
                 Err(RecvTimeoutError::Disconnected) if !is_over() => {
                     let done = seen.batches.len();
-                    let what = format!("it cannot keep up with the running query: after {done} batches it was left behind");
+                    let what =
+                        format!("it cannot keep up with the running query: after {done} batches it was left behind");
                     return Ok((seen, vec![finding(Verdict::NeedsApproval, what)]));
                 }
                 Err(_) => {
-                    let reason = format!("the query ended after {} of {batches} batches in the shadow", seen.batches.len());
+                    let reason =
+                        format!("the query ended after {} of {batches} batches in the shadow", seen.batches.len());
                     let hint = Some("start it again, or check the component with `millstream plugin check`".to_owned());
                     return Err(RuntimeError::Invalid { reason, hint });
                 }

@@ -1,8 +1,8 @@
 //! A store of one batch that is never made durable: for state that ends with a batch query.
 
 use super::LogStore;
-use crate::contract::MemoryFiles;
 use crate::{StateError, StateManifest, StoreOptions};
+use millstream_common::MemoryFiles;
 use std::sync::Arc;
 
 impl LogStore {

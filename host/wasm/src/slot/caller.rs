@@ -13,8 +13,8 @@ use std::time::Instant;
 
 use super::outcome::PluginMetrics;
 use super::{PluginSlot, locked};
-use crate::call::{Failure, Instance};
 use crate::account::CpuClock;
+use crate::call::{Failure, Instance};
 use crate::component::Component;
 use crate::error::WasmError;
 use crate::export::Export;

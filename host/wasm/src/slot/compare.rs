@@ -54,7 +54,6 @@ pub fn differences(old: &Component, new: &Component, used: Option<&BTreeSet<Stri
     for permission in new.asks_for().difference(&old.asks_for()) {
         let what = format!("it asks for a new permission: `{permission}`");
         differences.push(Difference { function: None, what, is_fatal: false });
-        }
     }
     differences
 }

@@ -198,7 +198,8 @@ impl PluginSlot {
         self.check_granted(next)?;
         let used = self.used_functions();
         let differences = differences(&self.component(), next, Some(&used));
-        let fatal: Vec<String> = differences.into_iter().filter(|found| found.is_fatal).map(|found| found.what).collect();
+        let fatal: Vec<String> =
+            differences.into_iter().filter(|found| found.is_fatal).map(|found| found.what).collect();
         if fatal.is_empty() {
             return Ok(());
         }

@@ -130,7 +130,8 @@ impl Fork {
             }
         }
         let place = files.location();
-        let ground = Ground { place, files, temporary: None, components: Some(options.components), is_fed: options.is_fed };
+        let ground =
+            Ground { place, files, temporary: None, components: Some(options.components), is_fed: options.is_fed };
         Ok(Self { run: QueryRun::open_on(&session, spec, StopSignal::new(), ground)?, collector })
     }
 
@@ -143,7 +144,7 @@ impl Fork {
             let reason = format!("batch {} cannot be run on a fork whose next batch is {}", entry.batch, self.run.next);
             return Err(RuntimeError::Invalid { reason, hint: None });
         }
-        self.run.unfinished = Some(entry.clone());
+        self.run.unfinished = Some(Arc::new(entry.clone()));
         let progress = self.run.run_next()?.ok_or_else(|| RuntimeError::Invalid {
             reason: format!("batch {} gave no answer on a fork", entry.batch),
             hint: None,
@@ -171,10 +172,7 @@ impl Fork {
     }
 
     /// The state files after the last batch that was run, or else those after `batch`.
-    pub(crate) fn state_or(
-        &self,
-        batch: BatchId,
-    ) -> Result<BTreeMap<OperatorUid, Vec<StateManifest>>, RuntimeError> {
+    pub(crate) fn state_or(&self, batch: BatchId) -> Result<BTreeMap<OperatorUid, Vec<StateManifest>>, RuntimeError> {
         let found = self.run.retained.back().filter(|(last, _)| *last >= batch);
         found.map(|(_, manifests)| manifests.clone()).ok_or_else(|| RuntimeError::Invalid {
             reason: format!("there is no state after batch {batch}"),
