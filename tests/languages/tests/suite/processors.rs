@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array, StringArray, TimestampMicrosecondArray};
+use arrow::array::{ArrayRef, AsArray, Int64Array, StringArray, TimestampMicrosecondArray};
 use arrow::datatypes::Int64Type;
 use language_tests::Guest;
 use millstream_wasm::FaultPolicy;
@@ -77,29 +77,32 @@ impl Host {
         }
     }
 
+    fn kept(&mut self, users: &[&str], key: u32) -> &mut Kept {
+        self.users.entry(users[key as usize].to_owned()).or_default()
+    }
+
     /// Keeps what changes.
     fn keep(&mut self, users: &[&str], outcome: &Outcome, due: &Timers) {
-        let mut user = |key: u32| self.users.entry(users[key as usize].to_owned()).or_default();
         let [value, list, map] = &outcome.changes[..] else { panic!("three variables: {outcome:?}") };
-        value.cleared.iter().for_each(|key| user(*key).visits = None);
-        list.cleared.iter().for_each(|key| user(*key).history.clear());
-        map.cleared.iter().for_each(|key| user(*key).per_page.clear());
+        value.cleared.iter().for_each(|key| self.kept(users, *key).visits = None);
+        list.cleared.iter().for_each(|key| self.kept(users, *key).history.clear());
+        map.cleared.iter().for_each(|key| self.kept(users, *key).per_page.clear());
         for (key, visits) in value.put.key_of_entry.iter().zip(longs(&value.put.columns[0])) {
-            user(*key).visits = Some(visits);
+            self.kept(users, *key).visits = Some(visits);
         }
         for (key, page) in list.put.key_of_entry.iter().zip(read(&list.put.columns[0])) {
-            user(*key).history.push(page);
+            self.kept(users, *key).history.push(page);
         }
         let pages = read(&map.put.map_keys[0]).into_iter().zip(longs(&map.put.columns[0]));
         for (key, (page, count)) in map.put.key_of_entry.iter().zip(pages) {
-            user(*key).per_page.insert(page, count);
+            self.kept(users, *key).per_page.insert(page, count);
         }
         let failed: BTreeSet<u32> = outcome.faults.iter().map(|fault| fault.key).collect();
         for (key, due) in due.iter().filter(|(key, _)| !failed.contains(key)) {
-            user(key).timers.remove(&due);
+            self.kept(users, key).timers.remove(&due);
         }
-        outcome.deleted.iter().for_each(|(key, due)| drop(user(key).timers.remove(&due)));
-        outcome.registered.iter().for_each(|(key, due)| drop(user(key).timers.insert(due)));
+        outcome.deleted.iter().for_each(|(key, due)| drop(self.kept(users, key).timers.remove(&due)));
+        outcome.registered.iter().for_each(|(key, due)| drop(self.kept(users, key).timers.insert(due)));
     }
 }
 
