@@ -63,6 +63,24 @@ pub mod aggregates {
     });
 }
 
+/// Stateful processors.
+pub mod processors {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "
+            package millstream:sdk;
+            world processors {
+                export millstream:plugin/processor@0.2.0;
+            }
+        ",
+        with: { "millstream:plugin/types@0.2.0": crate::bindings::describing::millstream::plugin::types },
+        generate_all,
+        pub_export_macro: true,
+        export_macro_name: "export_processors",
+        default_bindings_module: "millstream_sdk::private::bindings::processors",
+    });
+}
+
 use aggregates::exports::millstream::plugin::aggregate;
 use describing::exports::millstream::plugin::describe;
 use describing::millstream::plugin::types;
@@ -71,13 +89,17 @@ use functions::exports::millstream::plugin::{scalar, table};
 fn fields(fill: fn(&mut Schema)) -> Vec<types::Field> {
     let mut schema = Schema::default();
     fill(&mut schema);
+    wire_fields(schema.fields)
+}
+
+pub(crate) fn wire_fields(fields: Vec<crate::schema::Field>) -> Vec<types::Field> {
     let field = |field: crate::schema::Field| types::Field {
         name: field.name,
         format: field.format,
         nullable: field.nullable,
         children: field.children,
     };
-    schema.fields.into_iter().map(field).collect()
+    fields.into_iter().map(field).collect()
 }
 
 fn error(error: CallError) -> types::Error {
@@ -88,15 +110,15 @@ fn error(error: CallError) -> types::Error {
     }
 }
 
-fn row_errors(errors: Vec<(u32, String)>) -> Vec<types::RowError> {
+pub(crate) fn row_errors(errors: Vec<(u32, String)>) -> Vec<types::RowError> {
     errors.into_iter().map(|(row, message)| types::RowError { row, message }).collect()
 }
 
-fn batch(batch: types::Batch) -> Batch {
+pub(crate) fn batch(batch: types::Batch) -> Batch {
     Batch { rows: batch.rows, buffers: batch.buffers }
 }
 
-fn wire(batch: Batch) -> types::Batch {
+pub(crate) fn wire(batch: Batch) -> types::Batch {
     types::Batch { rows: batch.rows, buffers: batch.buffers }
 }
 

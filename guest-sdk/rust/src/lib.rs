@@ -69,6 +69,11 @@
 //! state are what old code and new code must agree on: when they come to mean something else under the same types, say so
 //! by another `#[aggregate_function(state_id = "…")]`.
 //!
+//! # Stateful processors
+//!
+//! Code that sees all rows of a key together with what it stored under that key before, and that may set timers: see
+//! [`processor`].
+//!
 //! # Nulls
 //!
 //! An argument of type `Option<T>` gets nulls as `None`. Where another argument is null, the function is not called:
@@ -103,6 +108,7 @@ mod error;
 mod log;
 mod outcome;
 mod plugin;
+pub mod processor;
 mod schema;
 mod temporal;
 mod value;
@@ -131,16 +137,18 @@ pub mod private {
     /// What the exports of a component are made of.
     #[cfg(target_arch = "wasm32")]
     pub mod bindings {
-        pub use crate::bindings::{aggregates, describing, functions};
+        pub use crate::bindings::{aggregates, describing, functions, processors};
     }
     #[cfg(target_arch = "wasm32")]
     pub use crate::bindings::{
         aggregates::export_aggregates, describing::export_describe, functions::export_functions,
+        processors::export_processors,
     };
     pub use crate::buffers::{Nulls, Reader, Validity};
     pub use crate::call::{Batch, Call, Function, ScalarOutput, TableOutput, scalar, table, table_of_result};
     pub use crate::outcome::{Done, Outcome};
     pub use crate::plugin::Plugin;
+    pub use crate::processor::private::{RegisteredProcessor, registered as processor};
     pub use crate::schema::{Field, Schema};
     pub use crate::value::{Element, Value};
 }

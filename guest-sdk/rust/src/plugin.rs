@@ -2,6 +2,7 @@
 
 use crate::aggregate::Aggregate;
 use crate::call::Function;
+use crate::processor::private::RegisteredProcessor;
 
 /// Everything that `plugin!` lists, each kind in the order of its numbers.
 pub trait Plugin {
@@ -9,4 +10,8 @@ pub trait Plugin {
     const FUNCTIONS: &'static [&'static Function] = &[];
     /// Aggregate functions.
     const AGGREGATES: &'static [&'static Aggregate] = &[];
+    /// Stateful processors.
+    fn processors() -> Vec<RegisteredProcessor> {
+        Vec::new()
+    }
 }

@@ -1,6 +1,7 @@
 //! From a query to its streaming plan: parse → rewrite → plan → check → optimise → lower.
 
 use crate::batch_query::BoundedInputs;
+use crate::called_functions::called_functions;
 use crate::deep_stack::on_deep_stack;
 use crate::front::Front;
 use crate::input::{Query, QueryInput};
@@ -12,6 +13,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::SessionContext;
 use millstream_operators::Pipeline;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Where the rows of a stream enter the pipeline.
@@ -35,6 +37,8 @@ pub struct StreamingPlan {
     pub watermark_nodes: Vec<String>,
     /// The optimised logical plan, for `explain`.
     pub logical: String,
+    /// The names of all functions that the query calls.
+    pub functions: BTreeSet<String>,
 }
 
 /// Plans a query as a stream.
@@ -48,12 +52,14 @@ pub fn plan(input: &QueryInput) -> Result<StreamingPlan, PlanError> {
 fn planned(input: &QueryInput) -> Result<StreamingPlan, PlanError> {
     let (context, logical) = analyzed(input, &Purpose::Stream)?;
     unsupported::check_analyzed(&logical, input)?;
+    let functions = called_functions(&logical).map_err(|error| PlanError::from_datafusion(&error))?;
     let logical = static_subquery::answer(logical, &context.state())?;
     let logical = session_window::fence(logical).map_err(|error| PlanError::from_datafusion(&error))?;
     let optimized = optimize(&context.state(), logical)?;
     unsupported::check_optimized(&optimized)?;
     let text = optimized.display_indent().to_string();
-    Lowering::new(&context.state(), input).lower(&optimized, text)
+    let plan = Lowering::new(&context.state(), input).lower(&optimized, text)?;
+    Ok(StreamingPlan { functions, ..plan })
 }
 
 /// What a query is planned for.
@@ -94,6 +100,9 @@ fn names_of(input: &QueryInput) -> Names {
     for (name, schema) in streams.chain(input.tables.iter().map(|table| (&table.name, &table.schema))) {
         names.add(name);
         names.add_fields(schema.fields());
+    }
+    for slot in &input.plugins {
+        slot.component().processors().iter().for_each(|processor| names.add_fields(&processor.output));
     }
     names.add("window");
     names.add("session_window");

@@ -1,13 +1,15 @@
 //! DataFusion's session, set up for Spark's SQL over streams.
 
-use crate::batch_query::BoundedTable;
+use crate::batch_query::{BatchPlanner, BoundedTable};
 use crate::dedup::DedupNode;
 use crate::functions;
 use crate::input::{DropDuplicates, Query, QueryInput};
 use crate::plan::Purpose;
 use crate::plugins::{self, IsolatePluginFaults};
+use crate::processor::Processors;
 use crate::sql::casts;
 use crate::sql::generator::{GeneratorPlanner, ListHelpers};
+use crate::sql::processor_call::ProcessorPlanner;
 use crate::sql::relations::{InputPlanner, Relations};
 use crate::stream_table::StreamTable;
 use crate::watermark::WatermarkNode;
@@ -71,7 +73,7 @@ fn plugin_functions(
 pub(crate) fn build(
     input: &QueryInput,
     purpose: &Purpose,
-    relations: &Relations,
+    relations: (&Relations, &Processors),
 ) -> std::result::Result<SessionContext, PlanError> {
     let state = build_state(input, purpose, relations)?;
     let context = SessionContext::new_with_state(state);
@@ -101,7 +103,7 @@ pub(crate) fn quoted(name: &str) -> datafusion::common::TableReference {
 fn build_state(
     input: &QueryInput,
     purpose: &Purpose,
-    relations: &Relations,
+    (relations, processors): (&Relations, &Processors),
 ) -> std::result::Result<SessionState, PlanError> {
     let settings = &input.settings.sql;
     let mut config = SessionConfig::new().with_target_partitions(1).with_information_schema(false);
@@ -149,7 +151,12 @@ fn build_state(
     analyzer_rules.extend(Analyzer::new().rules);
     analyzer_rules.push(Arc::new(IsolatePluginFaults));
     builder = builder
-        .with_relation_planners(vec![Arc::new(planner), Arc::new(InputPlanner::new(relations.clone()))])
+        .with_relation_planners(vec![
+            Arc::new(planner),
+            Arc::new(InputPlanner::new(relations.clone())),
+            Arc::new(ProcessorPlanner::new(processors.clone())),
+        ])
+        .with_query_planner(Arc::new(BatchPlanner::new(settings.batch_time.clone())))
         .with_analyzer_rules(analyzer_rules);
     // Functions are registered last, one by one: the last one of a name or alias counts.
     let mut state = builder.build();

@@ -14,6 +14,7 @@ use wasmtime::component::{Component, ComponentExportIndex, ComponentNamedList, F
 use crate::limits::HostState;
 use crate::wire::aggregate::{Accumulate, DescribeAggregates, Evaluate, Merge, Retract};
 use crate::wire::function::{CallScalar, CallTable, DescribeFunctions};
+use crate::wire::processor::{DescribeProcessors, Expire, Initialise, Process};
 use crate::wire::{self, CallError};
 
 /// A function of one of our interfaces.
@@ -99,7 +100,7 @@ fn check<E: Export>(func: &Func, store: &Store<HostState>) -> wasmtime::Result<(
 }
 
 /// The interfaces that this host calls. Every component has the first one, and at least one of the others.
-pub(crate) static INTERFACES: [Interface; 4] = [
+pub(crate) static INTERFACES: [Interface; 5] = [
     Interface { name: wire::DESCRIBE, functions: &[declared::<DescribeFunctions>()] },
     Interface { name: wire::SCALAR, functions: &[declared::<CallScalar>()] },
     Interface { name: wire::TABLE, functions: &[declared::<CallTable>()] },
@@ -111,6 +112,15 @@ pub(crate) static INTERFACES: [Interface; 4] = [
             declared::<Merge>(),
             declared::<Retract>(),
             declared::<Evaluate>(),
+        ],
+    },
+    Interface {
+        name: wire::PROCESSOR,
+        functions: &[
+            declared::<DescribeProcessors>(),
+            declared::<Process>(),
+            declared::<Expire>(),
+            declared::<Initialise>(),
         ],
     },
 ];

@@ -39,6 +39,14 @@ macro_rules! stories {
             }
 
             #[test]
+            fn can_be_replayed_batch_by_batch() {
+                if !is_straight_only(NAME) {
+                    check(NAME, Variant { replays: true, ..Variant::default() });
+                    check(NAME, Variant { replays: true, restart_after_every_batch: true, ..Variant::default() });
+                }
+            }
+
+            #[test]
             fn survives_a_restart_after_every_batch() {
                 if !is_straight_only(NAME) {
                     check(NAME, Variant { restart_after_every_batch: true, ..Variant::default() });
@@ -99,6 +107,7 @@ stories!(
     drop_duplicates,
     drop_duplicates_for_ever,
     drop_duplicates_within_watermark,
+    flat_map_groups,
     global_aggregate,
     having,
     join_full,
@@ -113,6 +122,12 @@ stories!(
     join_windows,
     late_after_restart,
     limit,
+    processor_baskets,
+    processor_fails,
+    processor_faults,
+    processor_silence,
+    processor_then_window,
+    processor_totals,
     row_errors_fail,
     row_errors_skip,
     session_aggregates,

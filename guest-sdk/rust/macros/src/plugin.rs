@@ -13,7 +13,7 @@ pub(crate) fn registered(function: &Ident) -> Ident {
 }
 
 /// The kinds, by the words before them.
-const KINDS: [&str; 2] = ["functions", "aggregates"];
+const KINDS: [&str; 3] = ["functions", "aggregates", "processors"];
 
 /// One kind and what is of it: `aggregates: TopK, Mean`. Functions need no word.
 struct Section {
@@ -58,12 +58,14 @@ pub(crate) fn expand(list: TokenStream) -> TokenStream {
         sections.flat_map(|section| section.paths.iter().cloned()).collect()
     };
     let (functions, aggregates) = (of_kind("functions"), of_kind("aggregates"));
-    if functions.is_empty() && aggregates.is_empty() {
+    let processors = of_kind("processors");
+    if functions.is_empty() && aggregates.is_empty() && processors.is_empty() {
         let message = "list what the plugin has: `plugin!(words, tokens);`, `plugin!(heat; aggregates: TopK);`";
         return Error::new(Span::call_site(), message).to_compile_error();
     }
     let export_functions = (!functions.is_empty()).then(|| export("functions"));
     let export_aggregates = (!aggregates.is_empty()).then(|| export("aggregates"));
+    let export_processors = (!processors.is_empty()).then(|| export("processors"));
     let functions = functions.into_iter().map(|mut path| {
         if let Some(last) = path.segments.last_mut() {
             last.ident = registered(&last.ident);
@@ -79,6 +81,9 @@ pub(crate) fn expand(list: TokenStream) -> TokenStream {
             const FUNCTIONS: &'static [&'static ::millstream_sdk::private::Function] = &[#(#functions),*];
             const AGGREGATES: &'static [&'static ::millstream_sdk::private::Aggregate] =
                 &[#(<#aggregates as ::millstream_sdk::private::Aggregation>::AGGREGATE),*];
+            fn processors() -> ::std::vec::Vec<::millstream_sdk::private::RegisteredProcessor> {
+                ::std::vec![#(::millstream_sdk::private::processor::<#processors>()),*]
+            }
         }
 
         #[cfg(target_arch = "wasm32")]
@@ -87,6 +92,7 @@ pub(crate) fn expand(list: TokenStream) -> TokenStream {
         );
         #export_functions
         #export_aggregates
+        #export_processors
     }
 }
 

@@ -3,9 +3,12 @@
 mod check;
 mod checkpoint;
 mod checkpoint_arguments;
+mod compile;
 mod explain;
 mod plugin;
 mod query_arguments;
+mod replay;
+mod rollback;
 mod run;
 mod state;
 mod status;
@@ -14,6 +17,9 @@ mod swap;
 
 use crate::failure::Failure;
 use clap::Subcommand;
+
+/// The name of the command that compiles for other processes of this program.
+pub(crate) const COMPILE: &str = "compile-component";
 
 /// What can be asked for.
 #[derive(Subcommand)]
@@ -26,6 +32,10 @@ pub(crate) enum Command {
     Explain(explain::ExplainArguments),
     /// Puts another component in the place of a plugin of a running query, between two batches.
     Swap(swap::SwapArguments),
+    /// Puts the component that ran before in its place again.
+    Rollback(rollback::RollbackArguments),
+    /// Runs a batch again as it was, and compares.
+    Replay(replay::ReplayArguments),
     /// Shows what running queries do.
     Status(status::StatusArguments),
     /// Asks a running query to stop after the batch that it is in.
@@ -38,6 +48,9 @@ pub(crate) enum Command {
     /// Shows and verifies checkpoints, and spreads their state over another number of partitions.
     #[command(subcommand)]
     Checkpoint(checkpoint::CheckpointCommand),
+    /// Compiles for another process of this program.
+    #[command(name = COMPILE, hide = true)]
+    CompileComponent,
 }
 
 impl Command {
@@ -48,11 +61,20 @@ impl Command {
             Self::Check(arguments) => check::run(&arguments),
             Self::Explain(arguments) => explain::run(&arguments),
             Self::Swap(arguments) => swap::run(&arguments),
+            Self::Rollback(arguments) => rollback::run(&arguments),
+            Self::Replay(arguments) => replay::run(&arguments),
             Self::Status(arguments) => status::run(&arguments),
             Self::Stop(arguments) => stop::run(&arguments),
             Self::State(arguments) => state::run(&arguments),
             Self::Plugin(command) => command.run(),
             Self::Checkpoint(command) => command.run(),
+            Self::CompileComponent => compile::run(),
         }
     }
+}
+
+/// A value as JSON for people and programs.
+fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
+    let json = serde_json::to_string_pretty(value);
+    json.map(|json| format!("{json}\n")).map_err(|error| Failure::outside(format!("cannot write JSON: {error}"), None))
 }

@@ -52,6 +52,93 @@ fn the_template_passes_its_tests_builds_and_describes_itself() {
     assert_eq!(console.read(&format!("out/{file}")), "HELP,1.0\nme,0.0\n");
 }
 
+/// The template of another language passes its own tests, becomes a component, and answers what that of Rust answers.
+fn template_works(language: &str, tests_say: &str) {
+    template_finds(language, tests_say, "0.16666666666666666");
+}
+
+/// The same, with what it answers for a word whose one capital is no letter of ASCII.
+fn template_finds(language: &str, tests_say: &str, loud: &str) {
+    let console = Console::with(COUNTS);
+    let sdk = repository("guest-sdk").display().to_string();
+    console.run(&["plugin", "new", "my-words", "--lang", language, "--sdk", &sdk]).expect(0, &[]);
+    let tested = console.run(&["plugin", "test", "my-words"]);
+    assert!(tested.code == Some(0) && format!("{}{}", tested.stdout, tested.stderr).contains(tests_say), "{tested:#?}");
+    let built = console.run(&["plugin", "build", "my-words"]).expect(0, &["compiling my-words"]);
+    built.prints(&[
+        "my-words/my_words.wasm\n",
+        "function   table words(line Utf8",
+        "function   scalar loudness(text Utf8",
+    ]);
+    console.run(&["plugin", "build", "my-words"]).expect(0, &["nothing changed in my-words"]);
+    let query = "sql = \"SELECT word, loudness(word) AS loud FROM lines LATERAL VIEW words(value) w AS word\"\n\
+                 trigger = \"available now\"\ncheckpoint = \"checkpoint\"\n\
+                 [[source]]\nname = \"lines\"\nformat = \"text\"\noptions = { path = \"in\" }\n\
+                 [plugin.words]\ncomponent = \"my-words/my_words.wasm\"\n\
+                 [sink]\nformat = \"csv\"\noptions = { path = \"out\" }\n";
+    console.write("query.toml", query);
+    console.write("in/a.txt", "HELP me Ölberg\n");
+    console.run(&["run", "query.toml"]).expect(0, &["1 rows in, 3 rows out"]);
+    let file = console.names("out").into_iter().find(|name| name.ends_with(".csv")).unwrap();
+    assert_eq!(console.read(&format!("out/{file}")), format!("HELP,1.0\nme,0.0\nÖlberg,{loud}\n"));
+}
+
+#[test]
+fn the_template_of_go_works() {
+    template_works("go", "ok  \tmy-words");
+}
+
+#[test]
+fn the_template_of_c_works() {
+    template_finds("c", "2 tests passed", "0.0");
+}
+
+#[test]
+fn the_template_of_cpp_works() {
+    template_finds("cpp", "2 tests passed", "0.0");
+}
+
+#[test]
+fn the_template_of_zig_works() {
+    template_finds("zig", "All 2 tests passed", "0.0");
+}
+
+#[test]
+fn the_template_of_python_works() {
+    template_works("python", "Ran 2 tests");
+}
+
+#[test]
+fn the_template_of_javascript_works() {
+    template_works("javascript", "# pass 2");
+}
+
+#[test]
+fn the_template_of_typescript_works() {
+    template_works("typescript", "# pass 2");
+}
+
+#[test]
+fn what_a_language_needs_and_has_not_is_told_with_the_way_to_get_it() {
+    let console = Console::with(COUNTS);
+    let sdk = repository("guest-sdk").display().to_string();
+    console.run(&["plugin", "new", "p", "--lang", "python", "--sdk", &sdk]).expect(0, &[]);
+    let nowhere = console.path("nowhere").display().to_string();
+    let mut build = console.command(&["plugin", "build", "p"]);
+    let ended = build.env("MILLSTREAM_TOOLCHAINS", &nowhere).env("PATH", &nowhere).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(2), "{said}");
+    assert!(said.contains("error: cannot find `componentize-py`, which builds plugins in python"), "{said}");
+    assert!(
+        said.contains("hint: run `./x toolchain` in a checkout, or `pip install componentize-py==0.25.1`"),
+        "{said}"
+    );
+    console.write("p/plugin.toml", "langauge = \"python\"");
+    console
+        .run(&["plugin", "build", "p"])
+        .expect(1, &["cannot understand `p/plugin.toml`", "unknown field `langauge`"]);
+}
+
 #[test]
 fn a_plugin_is_not_made_over_what_is_there_nor_under_a_bad_name() {
     let console = Console::with(COUNTS);
@@ -61,7 +148,7 @@ fn a_plugin_is_not_made_over_what_is_there_nor_under_a_bad_name() {
         .expect(1, &["error: cannot make a plugin in `words`: it is there already"]);
     assert_eq!(console.names("words"), ["keep.txt"]);
     console.run(&["plugin", "new", "../evil"]).expect(2, &["use a lower-case letter"]);
-    console.run(&["plugin", "new", "a", "--lang", "cobol"]).expect(2, &["possible values: rust"]);
+    console.run(&["plugin", "new", "a", "--lang", "cobol"]).expect(2, &["possible values: rust, python"]);
     console.run(&["plugin", "new", "a", "--sdk", "."]).expect(1, &["there is no millstream-sdk in `.`", "hint: "]);
     assert!(!console.path("a").exists());
 }

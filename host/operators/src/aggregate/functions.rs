@@ -1,9 +1,10 @@
 //! The aggregate functions: rows into partial states, states into states, states into results.
 //!
 //! DataFusion's accumulators do the work, one per function for all groups at once; functions that only
-//! know single groups come through DataFusion's adapter. Accumulators live for one step and are then dropped: what
-//! lasts is their exported state, as columns. So a function cannot carry anything from batch to batch that is not in
-//! the state store.
+//! know single groups come through DataFusion's adapter. What lasts is their exported state, as columns: a step takes
+//! accumulators without groups and ends by emitting all groups, which leaves them without groups again. Then they lie
+//! ready for the next step; those of a step that failed are dropped. So a function cannot carry anything from batch to
+//! batch that is not in the state store.
 
 use crate::row_codec::RowCodec;
 use crate::state_family::{PluginColumns, plugin_state};
@@ -14,7 +15,7 @@ use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::{GroupsAccumulatorAdapter, PhysicalExprRef};
 use datafusion::physical_expr_common::utils::evaluate_expressions_to_arrays;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// One accumulator for each function.
 pub(crate) type Accumulators = Vec<Box<dyn GroupsAccumulator>>;
@@ -23,6 +24,8 @@ pub(crate) type Accumulators = Vec<Box<dyn GroupsAccumulator>>;
 pub(crate) struct Functions {
     functions: Vec<Function>,
     pub(crate) codec: RowCodec,
+    /// Accumulators without groups that no step needs now.
+    ready: Mutex<Vec<Accumulators>>,
 }
 
 struct Function {
@@ -55,11 +58,14 @@ impl Functions {
             .map(|(function, filter)| Function::try_new(function, filter, input))
             .collect::<Result<Vec<_>, _>>()?;
         let types = functions.iter().flat_map(|function| function.state_types.iter().cloned()).collect();
-        Ok(Self { functions, codec: RowCodec::try_new(types)? })
+        Ok(Self { functions, codec: RowCodec::try_new(types)?, ready: Mutex::default() })
     }
 
-    /// New accumulators without groups.
+    /// Accumulators without groups.
     pub(crate) fn accumulators(&self) -> Result<Accumulators, DataFusionError> {
+        if let Some(ready) = self.ready.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+            return Ok(ready);
+        }
         self.functions.iter().map(|function| accumulator(&function.function)).collect()
     }
 
@@ -119,12 +125,18 @@ impl Functions {
         Ok(())
     }
 
+    /// The accumulators have emitted all groups.
+    fn is_done(&self, accumulators: Accumulators) {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner).push(accumulators);
+    }
+
     /// The state of every group, as columns of the codec.
     pub(crate) fn states(&self, mut accumulators: Accumulators) -> Result<Vec<ArrayRef>, DataFusionError> {
         let mut states = Vec::new();
         for accumulator in &mut accumulators {
             states.extend(accumulator.state(EmitTo::All)?);
         }
+        self.is_done(accumulators);
         Ok(self.codec.conform(states)?)
     }
 
@@ -133,7 +145,10 @@ impl Functions {
         let mut accumulators = self.accumulators()?;
         let groups: Vec<usize> = (0..total).collect();
         self.merge(&mut accumulators, states, &groups, total)?;
-        accumulators.iter_mut().map(|accumulator| accumulator.evaluate(EmitTo::All)).collect()
+        let results = accumulators.iter_mut().map(|accumulator| accumulator.evaluate(EmitTo::All));
+        let results = results.collect::<Result<_, _>>()?;
+        self.is_done(accumulators);
+        Ok(results)
     }
 
     /// The functions as `explain` shows them.

@@ -15,11 +15,13 @@
 //! It opens no store and decides no compatibility.
 
 mod column;
+mod migrator;
 mod plugin_mark;
 mod reader;
 #[cfg(test)]
 mod tests;
 
+pub use migrator::{ColumnsChange, FamilyMigrator};
 pub use plugin_mark::mark_plugin_state;
 pub(crate) use plugin_mark::plugin_state;
 pub use reader::FamilyReader;

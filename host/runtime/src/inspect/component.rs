@@ -20,6 +20,8 @@ pub struct ComponentReport {
     pub exports: Vec<String>,
     /// Its functions.
     pub functions: Vec<FunctionReport>,
+    /// The signatures of its stateful processors, for people.
+    pub processors: Vec<String>,
 }
 
 /// A function of a component.
@@ -84,6 +86,7 @@ pub fn component(session: &Session, name: &str, bytes: &[u8]) -> Result<Componen
             .map(function)
             .chain(component.aggregates().iter().map(aggregate))
             .collect(),
+        processors: component.processors().iter().map(ToString::to_string).collect(),
     })
 }
 

@@ -9,6 +9,7 @@
 
 mod checkpoint;
 mod component;
+mod history;
 mod place;
 mod plan;
 mod state;
@@ -19,7 +20,10 @@ pub use checkpoint::{
     BatchSummary, CheckpointSummary, LeaseSummary, PartitionSummary, PluginSummary, StateSummary, checkpoint, resumes,
 };
 pub use component::{ColumnReport, ComponentReport, FunctionReport, StateReport, component};
-pub use millstream_wasm::build::{BuildError, Profile, build_rust_plugin, guest_target_dir};
+pub use history::{CodeHistory, CodeSpan, history};
+pub use millstream_wasm::build::{
+    BuildError, Language, Profile, Project, build_plugin, find_sdk, guest_target_dir, test_plugin,
+};
 pub use place::CheckpointPlace;
 pub use plan::{CheckedQuery, OperatorState, check};
 pub use state::{StateRequest, StateTable, state};

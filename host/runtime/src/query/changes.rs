@@ -243,7 +243,7 @@ pub(super) fn sources<'a>(
 }
 
 /// Compares the stateful operators.
-pub(super) fn operators(stored: &BTreeMap<String, StatePin>, planned: &BTreeMap<String, StatePin>) -> Vec<QueryChange> {
+pub(crate) fn operators(stored: &BTreeMap<String, StatePin>, planned: &BTreeMap<String, StatePin>) -> Vec<QueryChange> {
     let new: Vec<&String> = planned.keys().filter(|uid| !stored.contains_key(*uid)).collect();
     let mut changes = Vec::new();
     for (uid, pin) in stored {
@@ -254,11 +254,17 @@ pub(super) fn operators(stored: &BTreeMap<String, StatePin>, planned: &BTreeMap<
             continue;
         };
         // What cannot be compared column by column is still compared by its schema id.
-        let (columns, meanings) = match (families_of(pin), families_of(plan)) {
-            (Ok(stored), Ok(planned)) => (columns(&stored, &planned), meanings(uid, &stored, &planned)),
-            _ => (Vec::new(), Vec::new()),
+        let (columns, meanings, has_changed) = match (families_of(pin), families_of(plan)) {
+            (Ok(stored), Ok(planned)) if pin.schema_id == plan.schema_id => {
+                let (stored, planned) = shared(uid, stored, planned);
+                let has_changed = stored.iter().zip(&planned).any(|(was, is)| was.schema_id != is.schema_id);
+                let meanings = if has_changed { meanings(uid, &stored, &planned) } else { Vec::new() };
+                (columns(&stored, &planned), meanings, has_changed)
+            }
+            (Ok(stored), Ok(planned)) => (columns(&stored, &planned), meanings(uid, &stored, &planned), true),
+            _ => (Vec::new(), Vec::new(), pin.schema_id != plan.schema_id),
         };
-        if pin.schema_id != plan.schema_id {
+        if has_changed {
             let only_meanings = columns.is_empty() && !meanings.is_empty();
             changes.extend(meanings);
             if only_meanings {
@@ -274,6 +280,22 @@ pub(super) fn operators(stored: &BTreeMap<String, StatePin>, planned: &BTreeMap<
     }
     changes.extend(new.into_iter().map(|uid| QueryChange::OperatorNew { uid: uid.clone() }));
     changes
+}
+
+/// The families that both sides have, side by side. The others may come and go where the operator as a whole keeps the
+/// same, as the variables of a processor do.
+fn shared(uid: &str, stored: Vec<StateFamily>, planned: Vec<StateFamily>) -> (Vec<StateFamily>, Vec<StateFamily>) {
+    let (mut was, mut is) = (Vec::new(), Vec::new());
+    for family in stored {
+        match planned.iter().find(|planned| planned.name == family.name) {
+            Some(planned) => {
+                is.push(planned.clone());
+                was.push(family);
+            }
+            None => tracing::warn!("`{}` of `{uid}` is gone, and its state goes with the next batch", family.name),
+        }
+    }
+    (was, is)
 }
 
 /// The families that an entry tells of; none for one of an older release.

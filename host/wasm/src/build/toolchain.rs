@@ -143,7 +143,7 @@ fn linker() -> Option<PathBuf> {
 }
 
 /// A command that does not inherit the settings of a cargo that may be running us.
-fn clean(program: &str) -> Command {
+pub(super) fn clean(program: &str) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         let name_text = name.to_string_lossy();

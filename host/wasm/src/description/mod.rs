@@ -10,16 +10,19 @@
 mod aggregate;
 mod fields;
 mod function;
+mod processor;
 
 use std::collections::HashSet;
 
 use crate::call::{Failure, Instance};
 use crate::export::Exports;
 use crate::limits::PluginLimits;
+use crate::processor::ProcessorSignature;
 use crate::signature::{AggregateSignature, FunctionSignature};
 use crate::wire;
 use crate::wire::aggregate::{AggregateFunction, DescribeAggregates};
 use crate::wire::function::{DescribeFunctions, Function};
+use crate::wire::processor::{DescribeProcessors, ProcessorType};
 use fields::check_identifier;
 
 /// Things of all kinds that one plugin may have.
@@ -30,6 +33,7 @@ const THINGS: usize = 256;
 pub(crate) struct Description {
     pub(crate) functions: Vec<FunctionSignature>,
     pub(crate) aggregates: Vec<AggregateSignature>,
+    pub(crate) processors: Vec<ProcessorSignature>,
 }
 
 /// The same as the guest told it.
@@ -37,6 +41,7 @@ pub(crate) struct Description {
 pub(crate) struct Told {
     functions: Vec<Function>,
     aggregates: Vec<AggregateFunction>,
+    processors: Vec<ProcessorType>,
 }
 
 /// Asks a component for everything that it offers.
@@ -45,6 +50,9 @@ pub(crate) fn ask(instance: &mut Instance, exports: &Exports) -> Result<Told, Fa
     let mut told = Told { functions: instance.call::<DescribeFunctions>(&limits, ())?, ..Told::default() };
     if exports.has(wire::AGGREGATE) {
         told.aggregates = instance.call::<DescribeAggregates>(&limits, ())?;
+    }
+    if exports.has(wire::PROCESSOR) {
+        told.processors = instance.call::<DescribeProcessors>(&limits, ())?;
     }
     Ok(told)
 }
@@ -56,10 +64,11 @@ impl Description {
         let mut names = Names::default();
         let functions = names.each("function", told.functions, |f| &f.name, |f| function::signature(f, has))?;
         let aggregates = names.each("aggregate function", told.aggregates, |f| &f.name, aggregate::signature)?;
+        let processors = names.each("processor", told.processors, |p| &p.name, processor::signature)?;
         match names.0.len() {
             0 => Err("it has no functions".into()),
             many if many > THINGS => Err(format!("it has {many} functions, more than {THINGS}")),
-            _ => Ok(Self { functions, aggregates }),
+            _ => Ok(Self { functions, aggregates, processors }),
         }
     }
 }

@@ -13,10 +13,12 @@ use std::time::Instant;
 
 use super::outcome::PluginMetrics;
 use super::{PluginSlot, locked};
+use crate::account::CpuClock;
 use crate::call::{Failure, Instance};
 use crate::component::Component;
 use crate::error::WasmError;
 use crate::export::Export;
+use crate::stamp::CallStamp;
 
 pub(super) struct Caller<'a> {
     slot: &'a PluginSlot,
@@ -25,11 +27,27 @@ pub(super) struct Caller<'a> {
     instance: Option<(Instance, bool)>,
     metrics: PluginMetrics,
     start: Instant,
+    /// Runs from the first call on.
+    clock: Option<CpuClock>,
+    stamp: CallStamp,
 }
 
 impl<'a> Caller<'a> {
     pub(super) fn new(slot: &'a PluginSlot, component: &'a Arc<Component>) -> Self {
-        Self { slot, component, instance: None, metrics: PluginMetrics::default(), start: Instant::now() }
+        Self {
+            slot,
+            component,
+            instance: None,
+            metrics: PluginMetrics::default(),
+            start: Instant::now(),
+            clock: None,
+            stamp: slot.take_stamp(),
+        }
+    }
+
+    /// Says which row of the request the next call begins with.
+    pub(super) fn begin_at(&mut self, row: usize) {
+        self.stamp.row = row as u64;
     }
 
     /// One call; a second one in a fresh instance when a used one may be to blame. What `check` refuses is garbage.
@@ -39,6 +57,9 @@ impl<'a> Caller<'a> {
         check: impl Fn(E::Output) -> Result<T, String>,
     ) -> Result<T, Failure> {
         let start = |error| Failure::Start(Box::new(error));
+        if self.clock.is_none() {
+            self.clock = Some(self.slot.admit().map_err(start)?);
+        }
         let used = self.ensure_instance().map_err(start)?;
         match self.enter::<E, T>(params, &check) {
             Err(failure) if used && failure.may_be_stale() => {
@@ -68,6 +89,7 @@ impl<'a> Caller<'a> {
             return Err(Failure::Engine("a call without an instance".into()));
         };
         self.metrics.calls += 1;
+        instance.stamp(self.stamp);
         let limits = &self.slot.limits;
         let result = instance.call::<E>(limits, params).and_then(|output| check(output).map_err(Failure::Garbage));
         let sound = matches!(result, Ok(_) | Err(Failure::Refused(_) | Failure::Unavailable(_)));
@@ -84,7 +106,9 @@ impl<'a> Caller<'a> {
         if let Some((instance, _)) = self.instance {
             self.slot.give_back(self.component, instance);
         }
+        let cpu_us = self.clock.map_or(0, |clock| self.slot.settle(clock));
         let total = &mut *locked(&self.slot.metrics);
+        total.cpu_us += cpu_us;
         total.calls += self.metrics.calls;
         total.traps += self.metrics.traps;
         total.rows += rows as u64;

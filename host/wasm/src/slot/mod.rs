@@ -16,18 +16,24 @@ mod faults;
 mod function;
 mod isolation;
 mod outcome;
+mod processor;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use millstream_common::Digest;
 
+pub use compare::{Difference, differences};
 pub use outcome::{DeadLetter, FaultPolicy, PluginMetrics, RowFault, ScalarOutcome, StatesOutcome, TableOutcome};
 
+use crate::account::{Account, CpuClock, Held, Spent};
 use crate::call::Instance;
 use crate::component::Component;
 use crate::engine::PluginHost;
 use crate::error::WasmError;
 use crate::limits::PluginLimits;
+use crate::stamp::{BatchStamp, CallStamp};
 
 /// One plugin of a query.
 pub struct PluginSlot {
@@ -39,12 +45,22 @@ pub struct PluginSlot {
     idle: Mutex<Vec<Instance>>,
     dead_letters: Mutex<Vec<DeadLetter>>,
     metrics: Mutex<PluginMetrics>,
+    /// The stamp of the next invocation.
+    stamp: Mutex<CallStamp>,
+    /// Who pays: the plugin, and its tenant.
+    accounts: Vec<Arc<Account>>,
+    /// The functions that the query calls; all of them until that is known.
+    used: RwLock<Option<BTreeSet<String>>>,
 }
 
 impl std::fmt::Debug for PluginSlot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PluginSlot").field("name", &self.name).field("digest", &self.digest()).finish_non_exhaustive()
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -60,6 +76,8 @@ impl PluginSlot {
         limits: PluginLimits,
         policy: FaultPolicy,
     ) -> Arc<Self> {
+        let mut accounts = vec![Account::new("the plugin", &limits.account)];
+        accounts.extend(limits.tenant.as_ref().map(|tenant| host.account_of(tenant)));
         Arc::new(Self {
             name: name.to_owned(),
             host,
@@ -69,7 +87,25 @@ impl PluginSlot {
             idle: Mutex::default(),
             dead_letters: Mutex::default(),
             metrics: Mutex::default(),
+            stamp: Mutex::default(),
+            accounts,
+            used: RwLock::default(),
         })
+    }
+
+    /// Takes note of the functions that the query calls: only they are compared before a swap. Names of other functions
+    /// than this plugin's do no harm.
+    pub fn use_functions(&self, names: &BTreeSet<String>) {
+        *self.used.write().unwrap_or_else(PoisonError::into_inner) = Some(names.clone());
+    }
+
+    /// The functions of the running component that the query calls; all of them when that is not known.
+    pub fn used_functions(&self) -> BTreeSet<String> {
+        let names = self.component().names();
+        match &*self.used.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(used) => names.intersection(used).cloned().collect(),
+            None => names,
+        }
     }
 
     /// The plugin's name in the query.
@@ -97,18 +133,77 @@ impl PluginSlot {
         &self.limits
     }
 
+    /// What the plugin has spent since the slot was made.
+    pub fn spent(&self) -> Spent {
+        self.accounts[0].spent()
+    }
+
+    /// Begins a request: waits or fails when an account is overdrawn.
+    fn admit(&self) -> Result<CpuClock, WasmError> {
+        let now = Instant::now();
+        let mut wait = Duration::ZERO;
+        for account in &self.accounts {
+            let needed = account.admit(now).map_err(|overdrawn| overdrawn.into_error(self.name.clone()))?;
+            wait = wait.max(needed);
+        }
+        if !wait.is_zero() {
+            locked(&self.metrics).throttled_us += micros(wait);
+            std::thread::sleep(wait);
+        }
+        Ok(CpuClock::start())
+    }
+
+    /// Ends a request: the accounts pay for it. The CPU time it took, in microseconds.
+    fn settle(&self, clock: CpuClock) -> u64 {
+        let took = clock.passed();
+        self.accounts.iter().for_each(|account| account.pay(took));
+        micros(took)
+    }
+
+    /// Whether the plugin may have all that `component` asks for.
+    ///
+    /// # Errors
+    ///
+    /// [`WasmError::NotGranted`] if not.
+    pub fn check_granted(&self, component: &Component) -> Result<(), WasmError> {
+        let permissions = &self.limits.permissions;
+        match component.asks_for().into_iter().find(|permission| !permissions.grants(*permission)) {
+            None => Ok(()),
+            Some(permission) => Err(WasmError::NotGranted { plugin: self.name.clone(), permission }),
+        }
+    }
+
+    /// Says which batch the calls to come belong to. What guests see of time and random numbers follows from it.
+    pub fn begin_batch(&self, batch: BatchStamp) {
+        *locked(&self.stamp) = CallStamp { batch, ..CallStamp::default() };
+    }
+
+    /// The stamp of an invocation; the next one has another.
+    fn take_stamp(&self) -> CallStamp {
+        let mut next = locked(&self.stamp);
+        let stamp = *next;
+        next.invocation += 1;
+        stamp
+    }
+
     /// Whether `next` may take the place of the running component.
     ///
     /// # Errors
     ///
-    /// [`WasmError::SwapRefused`] with every difference that a running plan would notice: functions that are gone,
-    /// other kinds, argument or result types, names, assumptions, or new imports. New functions are no difference.
+    /// [`WasmError::NotGranted`] when it asks for more than the plugin may have; [`WasmError::SwapRefused`] with every
+    /// difference that a running plan would notice: functions that it calls and that are gone, of other kinds, argument
+    /// or result types, names, assumptions. New functions are no difference, and a new permission that is granted is
+    /// somebody else's question.
     pub fn check_swap(&self, next: &Component) -> Result<(), WasmError> {
-        let differences = compare::differences(&self.component(), next);
-        if differences.is_empty() {
+        self.check_granted(next)?;
+        let used = self.used_functions();
+        let differences = differences(&self.component(), next, Some(&used));
+        let fatal: Vec<String> =
+            differences.into_iter().filter(|found| found.is_fatal).map(|found| found.what).collect();
+        if fatal.is_empty() {
             return Ok(());
         }
-        Err(WasmError::SwapRefused { plugin: self.name.clone(), reason: differences.join("; ") })
+        Err(WasmError::SwapRefused { plugin: self.name.clone(), reason: fatal.join("; ") })
     }
 
     /// Puts `next` in the place of the running component. Calls under way end in the old one.
@@ -118,10 +213,15 @@ impl PluginSlot {
     /// As [`Self::check_swap`]; then nothing has changed.
     pub fn swap(&self, next: Arc<Component>) -> Result<(), WasmError> {
         self.check_swap(&next)?;
+        self.replace(next);
+        Ok(())
+    }
+
+    /// Puts `next` in the place of the running component without a look: whoever plans the query anew has looked.
+    pub fn replace(&self, next: Arc<Component>) {
         let mut current = self.component.write().unwrap_or_else(PoisonError::into_inner);
         *current = next;
         locked(&self.idle).clear();
-        Ok(())
     }
 
     /// The dead letters since the last question; empty unless the policy is [`FaultPolicy::DeadLetter`].
@@ -131,7 +231,8 @@ impl PluginSlot {
 
     /// What was counted since the last question.
     pub fn take_metrics(&self) -> PluginMetrics {
-        std::mem::take(&mut *locked(&self.metrics))
+        let memory_bytes = self.accounts[0].spent().memory_high_bytes;
+        PluginMetrics { memory_bytes, ..std::mem::take(&mut *locked(&self.metrics)) }
     }
 
     fn bad_call(&self, function: &str, reason: String) -> WasmError {
@@ -149,7 +250,8 @@ impl PluginSlot {
             }
         }
         locked(&self.metrics).instances += 1;
-        Ok((Instance::new(self.host.engine(), &component.entry, &self.name, &self.limits)?, false))
+        let held = Held::new(&self.accounts).map_err(|overdrawn| overdrawn.into_error(self.name.clone()))?;
+        Ok((Instance::new(self.host.engine(), &component.entry, &self.name, &self.limits, held)?, false))
     }
 
     fn give_back(&self, component: &Arc<Component>, instance: Instance) {

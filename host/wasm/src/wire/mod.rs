@@ -10,6 +10,7 @@
 
 pub(crate) mod aggregate;
 pub(crate) mod function;
+pub(crate) mod processor;
 
 use wasmtime::component::{ComponentType, Lift, Lower};
 
@@ -19,9 +20,14 @@ pub(crate) const VERSIONS: [&str; 2] = ["0.2.0", "0.1.0"];
 pub(crate) const LOG: &str = "log";
 pub(crate) const TYPES: &str = "types";
 pub(crate) const DESCRIBE: &str = "describe";
+pub(crate) const CONFIG: &str = "config";
+pub(crate) const CLOCK: &str = "clock";
+pub(crate) const RANDOM: &str = "random";
+pub(crate) const HTTP: &str = "http";
 pub(crate) const SCALAR: &str = "scalar";
 pub(crate) const TABLE: &str = "table";
 pub(crate) const AGGREGATE: &str = "aggregate";
+pub(crate) const PROCESSOR: &str = "processor";
 
 /// The full name of an interface in a version of the package.
 pub(crate) fn interface(name: &str, version: &str) -> String {

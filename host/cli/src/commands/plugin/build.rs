@@ -3,14 +3,15 @@
 use super::inspect;
 use crate::failure::Failure;
 use crate::output;
+use crate::session;
 use clap::Args;
-use millstream_runtime::Session;
-use millstream_runtime::inspect::{Profile, build_rust_plugin, component, guest_target_dir};
+use millstream_runtime::inspect::{Profile, Project, build_plugin, component, guest_target_dir};
 use millstream_runtime::query_file::read_component;
 use std::path::{Path, PathBuf};
 
-/// Compiles a plugin, makes it a component, and checks that the host takes it. Compiled code is kept for the next build
-/// in a folder that all plugins share (MILLSTREAM_TARGET_DIR, or the user's cache).
+/// Compiles a plugin, makes it a component, and checks that the host takes it. The language is found by the files of the
+/// folder, or named in its plugin.toml. Compiled code is kept for the next build in a folder that all plugins share
+/// (MILLSTREAM_TARGET_DIR, or the user's cache).
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     millstream plugin build plugins/words\n  \
@@ -19,7 +20,7 @@ pub(crate) struct BuildArguments {
     /// The plugin's folder.
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// The component's file; in the plugin's folder, named like its crate, when left out.
+    /// The component's file; in the plugin's folder, named like the plugin, when left out.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Compiles fast, for code that runs slowly.
@@ -29,19 +30,16 @@ pub(crate) struct BuildArguments {
 
 /// Does it.
 pub(crate) fn run(arguments: &BuildArguments) -> Result<(), Failure> {
-    if !arguments.dir.join("Cargo.toml").is_file() {
-        let message = format!("there is no plugin in `{}`: it has no Cargo.toml", arguments.dir.display());
-        return Err(Failure::query(message, Some("make one with `millstream plugin new NAME`")));
-    }
+    let project = Project::open(&arguments.dir)?;
     let profile = if arguments.dev { Profile::Dev } else { Profile::Release };
-    let built = build_rust_plugin(&arguments.dir, profile, &guest_target_dir(), &output::note)?;
+    let built = build_plugin(&project, profile, &guest_target_dir(), &output::note)?;
     let out = match (&arguments.out, built.file_name()) {
         (Some(out), _) => out.clone(),
         (None, Some(name)) => arguments.dir.join(name),
         (None, None) => built.clone(),
     };
     let bytes = read_component(&built)?;
-    let report = component(&Session::new()?, &out.display().to_string(), &bytes)?;
+    let report = component(&session::of_user(), &out.display().to_string(), &bytes)?;
     replace(&out, &bytes)?;
     output::print(&format!("{}\n{}", out.display(), inspect::describe(&report)))
 }

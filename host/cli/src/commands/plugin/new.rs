@@ -1,97 +1,73 @@
 //! `millstream plugin new`: a plugin's folder from the template.
 
+use super::templates;
 use crate::failure::Failure;
 use crate::output;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use millstream_runtime::inspect::{Language, find_sdk};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-const MANIFEST: &str = include_str!("../../../templates/rust/Cargo.toml.template");
-const LIBRARY: &str = include_str!("../../../templates/rust/lib.rs.template");
-const IGNORED: &str = include_str!("../../../templates/rust/gitignore.template");
-/// Where the SDK is in a checkout.
-const SDK: &str = "guest-sdk/rust";
-/// The variable that names the SDK.
-const VARIABLE: &str = "MILLSTREAM_SDK";
+/// Where a plugin has its copy of the SDK.
+const COPY: &str = "millstream";
 
-/// Makes the folder of a new plugin with two functions and their tests. It builds as it is: `cargo test` runs the tests
-/// without any WebAssembly, `millstream plugin build` makes the component.
+/// Makes the folder of a new plugin with two functions and their tests. It builds as it is: `millstream plugin test` runs
+/// the tests without any WebAssembly, `millstream plugin build` makes the component.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
-    millstream plugin new words --lang rust\n  \
+    millstream plugin new words --lang python\n  \
     millstream plugin new words --lang rust --dir plugins/words --sdk ~/millstream/guest-sdk/rust")]
 pub(crate) struct NewArguments {
     /// The plugin's name: lower-case letters, digits and `-`.
     #[arg(value_name = "NAME", value_parser = name)]
     name: String,
     /// The language.
-    #[arg(long, value_enum, default_value_t = Language::Rust)]
+    #[arg(long, value_name = "LANGUAGE", default_value = "rust", value_parser = language())]
     lang: Language,
     /// The folder to make; a folder of the plugin's name when left out.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// The folder of millstream-sdk; found beside this program's checkout when left out [env: MILLSTREAM_SDK].
+    /// The folder of the language's millstream-sdk; found beside this program's checkout when left out [env: MILLSTREAM_SDK].
+    /// Plugins in C, C++, Zig and Go get a copy and need none.
     #[arg(long, value_name = "PATH")]
     sdk: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Language {
-    Rust,
+fn language() -> impl TypedValueParser<Value = Language> {
+    PossibleValuesParser::new(Language::ALL.map(Language::name))
+        .try_map(|name| Language::of_name(&name).ok_or("there is no such language"))
 }
 
 /// Does it.
 pub(crate) fn run(arguments: &NewArguments) -> Result<(), Failure> {
     let folder = arguments.dir.clone().unwrap_or_else(|| PathBuf::from(&arguments.name));
-    let files = match arguments.lang {
-        Language::Rust => rust(&arguments.name, &sdk(arguments.sdk.as_deref())?),
+    // Languages whose plugins get a copy of the SDK need none from anywhere else.
+    let sdk = match arguments.lang.copies_sdk() {
+        true => PathBuf::from(COPY),
+        false => find_sdk(arguments.lang, arguments.sdk.as_deref())?,
     };
+    let files = files(arguments.lang, &arguments.name, &sdk);
     refuse_occupied(&folder)?;
+    for (path, text) in templates::copied_sdk(arguments.lang) {
+        write(&folder.join(path), text)?;
+    }
     for (path, text) in files {
         write(&folder.join(path), &text)?;
     }
     let shown = folder.display();
     output::print(&format!(
-        "made {shown}\n  cd {shown} && cargo test      runs its tests\n  millstream plugin build {shown}  makes the component\n"
+        "made {shown}\n  millstream plugin test {shown}   runs its tests\n  millstream plugin build {shown}  makes the \
+         component\n"
     ))
 }
 
-fn rust(name: &str, sdk: &Path) -> [(&'static str, String); 3] {
+fn files(language: Language, name: &str, sdk: &Path) -> Vec<(&'static str, String)> {
     // A string of JSON is a string of TOML.
-    let sdk = serde_json::Value::from(sdk.to_string_lossy().into_owned()).to_string();
-    [
-        ("Cargo.toml", MANIFEST.replace("{name}", name).replace("{sdk}", &sdk)),
-        ("src/lib.rs", LIBRARY.to_owned()),
-        (".gitignore", IGNORED.to_owned()),
-    ]
-}
-
-/// The SDK: as named, or in the checkout that this program is in or was built from.
-fn sdk(named: Option<&Path>) -> Result<PathBuf, Failure> {
-    let variable = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
-    if let Some(path) = named.map(Path::to_owned).or(variable) {
-        return is_sdk(&path).ok_or_else(|| {
-            Failure::query(
-                format!("there is no millstream-sdk in `{}`", path.display()),
-                Some("name the folder `guest-sdk/rust` of a checkout"),
-            )
-        });
-    }
-    let program = std::env::current_exe().and_then(std::fs::canonicalize).ok();
-    let beside = program.iter().flat_map(|program| program.ancestors()).find_map(|folder| is_sdk(&folder.join(SDK)));
-    let built_from = || is_sdk(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(SDK));
-    beside.or_else(built_from).ok_or_else(|| {
-        Failure::query(
-            "millstream-sdk is not found: this program stands in no checkout",
-            Some("name the folder `guest-sdk/rust` of a checkout with `--sdk`"),
-        )
-    })
-}
-
-fn is_sdk(folder: &Path) -> Option<PathBuf> {
-    let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).ok()?;
-    let is_ours = manifest.contains("name = \"millstream-sdk\"");
-    if is_ours { std::fs::canonicalize(folder).ok() } else { None }
+    let sdk = serde_json::Value::from(sdk.to_string_lossy()).to_string();
+    let path = sdk.trim_matches('"');
+    let fill = |text: &str| text.replace("{name}", name).replace("{sdk}", &sdk).replace("{path}", path);
+    templates::files(language).iter().map(|(path, text)| (*path, fill(text))).collect()
 }
 
 fn refuse_occupied(folder: &Path) -> Result<(), Failure> {
@@ -134,8 +110,12 @@ mod tests {
 
     #[test]
     fn paths_with_quotes_stay_one_string() {
-        let [(_, manifest), ..] = rust("words", Path::new("/a \"b\"\\c"));
-        assert!(manifest.contains(r#"path = "/a \"b\"\\c""#), "{manifest}");
-        assert!(manifest.contains("name = \"words\""), "{manifest}");
+        for language in Language::ALL.into_iter().filter(|language| !language.copies_sdk()) {
+            let files = files(language, "words", Path::new("/a \"b\"\\c"));
+            let manifest = files.iter().find(|(path, _)| path.ends_with(".toml")).map(|(_, text)| text);
+            let manifest = manifest.expect("every plugin has a manifest");
+            assert!(manifest.contains(r#""/a \"b\"\\c""#), "{language}: {manifest}");
+            assert!(manifest.contains("name = \"words\""), "{language}: {manifest}");
+        }
     }
 }

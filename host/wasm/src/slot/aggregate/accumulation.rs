@@ -114,6 +114,7 @@ impl Work for Accumulation<'_> {
     }
 
     fn compute(&mut self, range: &Range<usize>) -> Result<Part, Failure> {
+        self.caller.begin_at(range.start);
         let mut arguments = columns::sliced(&self.arguments, range);
         let mut group_of_row = self.group_of_row[range.clone()].to_vec();
         let kept = match self.aggregate.signature.nulls_passed {

@@ -104,6 +104,7 @@ impl Work for Invocation<'_> {
 
     fn compute(&mut self, range: &Range<usize>) -> Result<Piece, Failure> {
         let rows = range.len();
+        self.caller.begin_at(range.start);
         let arguments = columns::sliced(&self.arguments, range);
         if self.asked.nulls_passed {
             return self.attempt(&arguments, rows);
