@@ -192,16 +192,14 @@ fn register_higher_order(state: &mut SessionState, function: Arc<datafusion::log
     state.register_higher_order_function(function).expect("a session registry takes every function");
 }
 
-/// The names of all functions of plugins, of whatever kind, in lower case.
+/// The names of all functions and processors of plugins, in lower case.
 ///
 /// # Errors
 /// When two plugins have a function of one name.
 pub(crate) fn plugin_names(input: &QueryInput) -> std::result::Result<BTreeSet<String>, PlanError> {
     let mut names = BTreeSet::new();
     for slot in &input.plugins {
-        let component = slot.component();
-        let functions = component.functions().iter().map(|function| &function.name);
-        for name in functions.chain(component.aggregates().iter().map(|function| &function.name)) {
+        for name in slot.component().names() {
             if !names.insert(name.to_ascii_lowercase()) {
                 let message = format!("two plugins have a function `{name}`; leave one of them out");
                 return Err(PlanError::Sql { message });
