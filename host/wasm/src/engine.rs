@@ -8,7 +8,7 @@
 //! It grants a guest nothing but `log`; what components import of WASI leads into an empty world.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use millstream_common::Digest;
@@ -35,6 +35,8 @@ pub struct PluginHost {
     wasi_linker: OnceLock<Linker<HostState>>,
     compiler: Compiler,
     compiled: Mutex<VecDeque<Arc<Component>>>,
+    /// Components that are being loaded; whoever loads one holds its lock.
+    loading: Mutex<HashMap<Digest, Arc<Mutex<()>>>>,
     tenants: Mutex<HashMap<String, (AccountLimits, Arc<Account>)>>,
 }
 
@@ -83,6 +85,7 @@ impl PluginHost {
             wasi_linker: OnceLock::new(),
             compiler,
             compiled: Mutex::default(),
+            loading: Mutex::default(),
             tenants: Mutex::default(),
         }))
     }
@@ -96,19 +99,32 @@ impl PluginHost {
     /// end in, when `describe` does.
     pub fn load(&self, name: &str, bytes: &[u8]) -> Result<Arc<Component>, WasmError> {
         let digest = Digest::of(bytes);
-        if let Some(found) = self.compiled().iter().find(|component| component.digest() == digest) {
-            return Ok(Arc::clone(found));
+        if let Some(found) = self.known(digest) {
+            return Ok(found);
         }
-        let component = Arc::new(load(self, name, bytes, digest)?);
+        // Whoever comes while it is compiled waits for that, and finds it then.
+        let turn = Arc::clone(self.loading().entry(digest).or_default());
+        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = self.known(digest) {
+            return Ok(found);
+        }
+        let loaded = load(self, name, bytes, digest).map(Arc::new);
+        self.loading().remove(&digest);
+        let component = loaded?;
         let mut compiled = self.compiled();
-        if let Some(found) = compiled.iter().find(|component| component.digest() == digest) {
-            return Ok(Arc::clone(found));
-        }
         if compiled.len() == KEPT_COMPONENTS {
             compiled.pop_front();
         }
         compiled.push_back(Arc::clone(&component));
         Ok(component)
+    }
+
+    fn known(&self, digest: Digest) -> Option<Arc<Component>> {
+        self.compiled().iter().find(|component| component.digest() == digest).map(Arc::clone)
+    }
+
+    fn loading(&self) -> MutexGuard<'_, HashMap<Digest, Arc<Mutex<()>>>> {
+        self.loading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -145,7 +161,7 @@ impl PluginHost {
         Ok(self.wasi_linker.get_or_init(|| linker))
     }
 
-    fn compiled(&self) -> std::sync::MutexGuard<'_, VecDeque<Arc<Component>>> {
+    fn compiled(&self) -> MutexGuard<'_, VecDeque<Arc<Component>>> {
         self.compiled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -161,7 +177,7 @@ fn engine() -> Result<Engine, WasmError> {
         .total_memories(2_000)
         .total_tables(8_000)
         .max_memories_per_component(4)
-        .max_tables_per_component(16)
+        .max_tables_per_component(64)
         .max_tables_per_module(8)
         .table_elements(50_000);
     match Engine::new(config().allocation_strategy(InstanceAllocationStrategy::Pooling(pool))) {

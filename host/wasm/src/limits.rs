@@ -205,7 +205,7 @@ impl ResourceLimiter for HostState {
     }
 
     fn tables(&self) -> usize {
-        32
+        64
     }
 
     fn memories(&self) -> usize {

@@ -118,24 +118,37 @@ fn limited(beyond: Beyond) -> impl FnOnce(&mut PluginLimits) {
     }
 }
 
+/// Calls until an account does not pay: on a busy machine a call gets little CPU time before its deadline.
+fn overdrawn(slot: &PluginSlot) -> bool {
+    for _ in 0..100 {
+        match call(slot, &[1]).unwrap_err() {
+            WasmError::Deadline { .. } => {}
+            WasmError::Overdrawn { for_ever, .. } => return for_ever,
+            error => panic!("{error}"),
+        }
+    }
+    panic!("it is let have all that it wants");
+}
+
 #[test]
 fn who_has_spent_its_cpu_time_waits_fails_or_is_done() {
-    // At least a tick of the deadline more than its twenty milliseconds are spent by the first call.
-    let rejected = slot_with(&Guest::calling(SPIN), limited(Beyond::Reject));
-    assert!(matches!(call(&rejected, &[1]).unwrap_err(), WasmError::Deadline { .. }));
-    let error = call(&rejected, &[1]).unwrap_err();
-    assert!(matches!(error, WasmError::Overdrawn { for_ever: false, .. }), "{error}");
+    assert!(!overdrawn(&slot_with(&Guest::calling(SPIN), limited(Beyond::Reject))));
     let terminated = slot_with(&Guest::calling(SPIN), limited(Beyond::Terminate));
-    assert!(matches!(call(&terminated, &[1]).unwrap_err(), WasmError::Deadline { .. }));
-    for _ in 0..2 {
-        assert!(matches!(call(&terminated, &[1]).unwrap_err(), WasmError::Overdrawn { for_ever: true, .. }));
-    }
+    assert!(overdrawn(&terminated));
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(matches!(call(&terminated, &[1]).unwrap_err(), WasmError::Overdrawn { for_ever: true, .. }));
+
     let throttled = slot_with(&Guest::calling(SPIN), limited(Beyond::Throttle));
-    assert!(matches!(call(&throttled, &[1]).unwrap_err(), WasmError::Deadline { .. }));
-    assert!(matches!(call(&throttled, &[1]).unwrap_err(), WasmError::Deadline { .. }));
-    let metrics = throttled.take_metrics();
-    assert!(metrics.throttled_us > 0 && metrics.cpu_us > 20_000, "{metrics:?}");
-    assert_eq!((metrics.calls, metrics.traps), (2, 2));
+    let mut metrics = throttled.take_metrics();
+    for _ in 0..100 {
+        assert!(matches!(call(&throttled, &[1]).unwrap_err(), WasmError::Deadline { .. }));
+        metrics = throttled.take_metrics();
+        assert_eq!((metrics.calls, metrics.traps), (1, 1));
+        if metrics.throttled_us > 0 {
+            break;
+        }
+    }
+    assert!(metrics.throttled_us > 0 && metrics.cpu_us > 0, "{metrics:?}");
 }
 
 #[test]

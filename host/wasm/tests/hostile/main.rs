@@ -4,6 +4,7 @@
 
 mod behaviours;
 mod empty_world;
+mod exports;
 mod grants;
 mod harness;
 mod raw;
