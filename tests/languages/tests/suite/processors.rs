@@ -101,8 +101,12 @@ impl Host {
         for (key, due) in due.iter().filter(|(key, _)| !failed.contains(key)) {
             self.kept(users, key).timers.remove(&due);
         }
-        outcome.deleted.iter().for_each(|(key, due)| drop(self.kept(users, key).timers.remove(&due)));
-        outcome.registered.iter().for_each(|(key, due)| drop(self.kept(users, key).timers.insert(due)));
+        for (key, due) in outcome.deleted.iter() {
+            self.kept(users, key).timers.remove(&due);
+        }
+        for (key, due) in outcome.registered.iter() {
+            self.kept(users, key).timers.insert(due);
+        }
     }
 }
 
