@@ -1,0 +1,3 @@
+module millstream
+
+go 1.24
