@@ -6,7 +6,7 @@ use millstream_common::Digest;
 
 use super::files::{absolute, failed, fingerprint, write};
 use super::interface::{interface_texts, write_interface};
-use super::{BuildError, Language, Project, javascript, python, rust};
+use super::{BuildError, Language, Project, c, go, javascript, python, rust, zig};
 
 /// How a plugin is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,6 +44,9 @@ pub fn build_plugin(
         Language::Rust => rust::build_rust_plugin(project.folder(), profile, target_dir, progress),
         Language::Python => python::build(&job),
         Language::JavaScript | Language::TypeScript => javascript::build(&job),
+        Language::C | Language::Cpp => c::build(&job),
+        Language::Zig => zig::build(&job),
+        Language::Go => go::build(&job),
     }
 }
 
@@ -58,6 +61,9 @@ pub fn test_plugin(project: &Project, target_dir: &Path, progress: &dyn Fn(&str)
         Language::Rust => rust::test(project.folder()),
         Language::Python => python::test(&job),
         Language::JavaScript | Language::TypeScript => javascript::test(&job),
+        Language::C | Language::Cpp => c::test(&job),
+        Language::Zig => zig::test(&job),
+        Language::Go => go::test(&job),
     }
 }
 

@@ -16,11 +16,28 @@ pub enum Language {
     JavaScript,
     /// TypeScript: JavaScript after its types are removed.
     TypeScript,
+    /// C, compiled by zig.
+    C,
+    /// C++ without exceptions, over the header of C.
+    Cpp,
+    /// Zig, over the header of C.
+    Zig,
+    /// Go, with its own runtime inside of the component.
+    Go,
 }
 
 impl Language {
     /// All of them, in the order in which they are listed to people.
-    pub const ALL: [Self; 4] = [Self::Rust, Self::Python, Self::JavaScript, Self::TypeScript];
+    pub const ALL: [Self; 8] = [
+        Self::Rust,
+        Self::Python,
+        Self::JavaScript,
+        Self::TypeScript,
+        Self::Go,
+        Self::C,
+        Self::Cpp,
+        Self::Zig,
+    ];
 
     /// The name on the command line and in `plugin.toml`.
     pub fn name(self) -> &'static str {
@@ -29,6 +46,10 @@ impl Language {
             Self::Python => "python",
             Self::JavaScript => "javascript",
             Self::TypeScript => "typescript",
+            Self::C => "c",
+            Self::Cpp => "cpp",
+            Self::Zig => "zig",
+            Self::Go => "go",
         }
     }
 
@@ -44,6 +65,10 @@ impl Language {
             Self::Python => "plugin.py",
             Self::JavaScript => "plugin.js",
             Self::TypeScript => "plugin.ts",
+            Self::C => "plugin.c",
+            Self::Cpp => "plugin.cpp",
+            Self::Zig => "plugin.zig",
+            Self::Go => "go.mod",
         }
     }
 
@@ -53,7 +78,14 @@ impl Language {
             Self::Rust => "rust",
             Self::Python => "python",
             Self::JavaScript | Self::TypeScript => "javascript",
+            Self::C | Self::Cpp | Self::Zig => "c",
+            Self::Go => "go",
         }
+    }
+
+    /// Whether a new plugin gets the SDK's sources, so that it needs nothing but its own folder and a compiler.
+    pub fn copies_sdk(self) -> bool {
+        matches!(self, Self::C | Self::Cpp | Self::Zig | Self::Go)
     }
 
     /// Whether a folder is the language's SDK: a file, and a text in it.
@@ -62,6 +94,8 @@ impl Language {
             Self::Rust => ("Cargo.toml", "name = \"millstream-sdk\""),
             Self::Python => ("pyproject.toml", "name = \"millstream-sdk\""),
             Self::JavaScript | Self::TypeScript => ("package.json", "\"name\": \"millstream-sdk\""),
+            Self::C | Self::Cpp | Self::Zig => ("millstream.h", "#define MILLSTREAM_H"),
+            Self::Go => ("go.mod", "module millstream\n"),
         };
         std::fs::read_to_string(folder.join(file)).is_ok_and(|found| found.contains(text))
     }

@@ -7,6 +7,8 @@
 //!   rust.rs         cargo → core module → component.rs
 //!   python.rs       componentize-py: the interpreter with the plugin already imported
 //!   javascript.rs   rolldown → one script → componentize-qjs: the engine with the script already run
+//!   c.rs, zig.rs    zig → core module → wrap.rs
+//!   go.rs           go → core module → wrap.rs
 //! ```
 //!
 //! Rule of its life: builds share one target folder, so that what plugins have in common is compiled once; what did not
@@ -14,9 +16,11 @@
 //!
 //! It loads nothing: what comes out goes through [`crate::PluginHost::load`] like any other file.
 
+mod c;
 mod component;
 mod error;
 mod files;
+mod go;
 mod interface;
 mod javascript;
 mod job;
@@ -27,6 +31,8 @@ mod python;
 mod rust;
 mod sdk;
 mod toolchain;
+mod wrap;
+mod zig;
 
 pub use component::componentize;
 pub use error::BuildError;
