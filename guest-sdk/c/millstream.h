@@ -387,7 +387,8 @@ void ms__answered(void *answer);
 #define MS__TWICE(...) MS__TWICE1(MS__TWICE1(MS__TWICE1(MS__TWICE1(__VA_ARGS__))))
 #define MS__TWICE1(...) MS__TWICE2(MS__TWICE2(MS__TWICE2(MS__TWICE2(__VA_ARGS__))))
 #define MS__TWICE2(...) MS__TWICE3(MS__TWICE3(MS__TWICE3(MS__TWICE3(__VA_ARGS__))))
-#define MS__TWICE3(...) __VA_ARGS__
+#define MS__TWICE3(...) MS__TWICE4(MS__TWICE4(MS__TWICE4(MS__TWICE4(__VA_ARGS__))))
+#define MS__TWICE4(...) __VA_ARGS__
 #define MS__EACH(macro, ...) __VA_OPT__(MS__TWICE(MS__EACH_ONE(macro, __VA_ARGS__)))
 #define MS__EACH_ONE(macro, head, ...) macro(head) __VA_OPT__(MS__EACH_AGAIN MS__PARENS(macro, __VA_ARGS__))
 #define MS__EACH_AGAIN() MS__EACH_ONE

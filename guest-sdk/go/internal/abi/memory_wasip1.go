@@ -30,6 +30,7 @@ var retained []any
 
 func init() {
 	debug.SetGCPercent(-1)
+	debug.SetMaxStack(16 << 20)
 	calls.Breathe = collect
 	heap[0].Name = "/memory/classes/heap/objects:bytes"
 }
