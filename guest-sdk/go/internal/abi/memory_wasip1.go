@@ -28,7 +28,26 @@ var arena struct {
 // retained are the parts of the answer that the host is about to read.
 var retained []any
 
+// early is what the adapter of WASI allocates while Go's runtime starts, before anything can be allocated in Go: its state
+// and its stack, for good.
+var early struct {
+	memory  [256<<10 + alignment]byte
+	used    uintptr
+	started bool
+}
+
+func allocateEarly(size uint32) unsafe.Pointer {
+	base := (uintptr(unsafe.Pointer(&early.memory)) + alignment - 1) &^ (alignment - 1)
+	place := base + early.used
+	early.used += (uintptr(size) + alignment - 1) &^ (alignment - 1)
+	if early.used > 256<<10 {
+		return nil
+	}
+	return unsafe.Pointer(place)
+}
+
 func init() {
+	early.started = true
 	debug.SetGCPercent(-1)
 	debug.SetMaxStack(16 << 20)
 	calls.Breathe = collect
@@ -41,6 +60,9 @@ func init() {
 func reallocate(old unsafe.Pointer, oldSize, align, size uint32) unsafe.Pointer {
 	if size == 0 {
 		return unsafe.Pointer(&arena.nothing)
+	}
+	if !early.started {
+		return allocateEarly(size)
 	}
 	rounded := (int(size) + alignment - 1) &^ (alignment - 1)
 	if arena.used+rounded > len(arena.chunk) {

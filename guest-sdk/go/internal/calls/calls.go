@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"millstream/internal/columns"
 )
@@ -65,11 +66,25 @@ func (e *RowErrors) Of(name string, row int, err error) *Error {
 func Guard(name string, code func() *Error) (failure *Error) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			text := fmt.Sprintf("`%s` panicked: %v\n%s", name, reason, debug.Stack())
+			text := fmt.Sprintf("`%s` panicked: %v\n%s", name, reason, fromPanic(string(debug.Stack())))
 			failure = &Error{Internal, text}
 		}
 	}()
 	return code()
+}
+
+// fromPanic leaves out what Go and this package do after a panic: the first call is the author's.
+func fromPanic(stack string) string {
+	_, calls, found := strings.Cut(stack, "\npanic(")
+	for range 2 {
+		if _, rest, more := strings.Cut(calls, "\n"); found && more {
+			calls = rest
+		}
+	}
+	if !found || calls == "" {
+		return stack
+	}
+	return calls
 }
 
 // Refuse makes an error of the author's.

@@ -8,7 +8,7 @@ use std::process::Command;
 use super::files::{absolute, failed};
 use super::job::Job;
 use super::programs::{Tool, run, run_tests};
-use super::wrap::wrap;
+use super::wrap::{AdapterMemory, wrap};
 use super::{BuildError, Language, Profile};
 
 /// One program with a compiler for C, C++ and Zig, a linker, and the libraries of both languages for WebAssembly.
@@ -33,7 +33,7 @@ pub(super) fn build(job: &Job<'_>) -> Result<PathBuf, BuildError> {
         // A plugin has no main; recursion without end meets the end of the stack, not other memory.
         link.args(["-mexec-model=reactor", "-s", "-Wl,--stack,262144", "-o"]).arg(&module).args(objects);
         run(&mut link, job.project.folder())?;
-        wrap(&module, work, component)
+        wrap(&module, work, component, AdapterMemory::Grown)
     })
 }
 

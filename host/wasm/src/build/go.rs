@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::job::Job;
 use super::programs::{Tool, run, run_tests};
-use super::wrap::wrap;
+use super::wrap::{AdapterMemory, wrap};
 use super::{BuildError, Language};
 
 const GO: Tool = Tool {
@@ -28,7 +28,7 @@ pub(super) fn build(job: &Job<'_>) -> Result<PathBuf, BuildError> {
         command.arg(&module).arg(".").current_dir(job.project.folder());
         command.env("GOOS", "wasip1").env("GOARCH", "wasm").env_remove("GOFLAGS");
         run(&mut command, job.project.folder())?;
-        wrap(&module, work, component)
+        wrap(&module, work, component, AdapterMemory::Given)
     })
 }
 

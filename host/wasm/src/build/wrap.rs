@@ -24,8 +24,17 @@ struct World {
     wasi: bool,
 }
 
+/// Where the adapter's own memory comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AdapterMemory {
+    /// It grows the memory: the module's allocator leaves alone what others took.
+    Grown,
+    /// The module gives it, for good: its runtime takes all memory for its own.
+    Given,
+}
+
 /// Wraps the core module in a file as a component. `work` is a folder for what is needed on the way.
-pub(super) fn wrap(module: &Path, work: &Path, component: &Path) -> Result<(), BuildError> {
+pub(super) fn wrap(module: &Path, work: &Path, component: &Path, memory: AdapterMemory) -> Result<(), BuildError> {
     let bytes = std::fs::read(module).map_err(failed(module))?;
     let wrong = |reason: String| BuildError::Componentize { module: module.to_owned(), reason };
     let world = world(&bytes).map_err(|error| wrong(error.to_string()))?;
@@ -34,7 +43,7 @@ pub(super) fn wrap(module: &Path, work: &Path, component: &Path) -> Result<(), B
     }
     let wit = work.join("wit");
     write_interface(&wit, &world.exports, &world.imports)?;
-    let encoded = encode(bytes, &wit, world.wasi).map_err(|error| wrong(format!("{error:#}")))?;
+    let encoded = encode(bytes, &wit, world.wasi.then_some(memory)).map_err(|error| wrong(format!("{error:#}")))?;
     write(component, &encoded)
 }
 
@@ -62,16 +71,19 @@ fn world(module: &[u8]) -> wasmparser::Result<World> {
     Ok(world)
 }
 
-fn encode(mut module: Vec<u8>, wit: &Path, wasi: bool) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
+fn encode(
+    mut module: Vec<u8>,
+    wit: &Path,
+    wasi: Option<AdapterMemory>,
+) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
     let mut resolve = wit_parser::Resolve::default();
     let (package, _) = resolve.push_dir(wit)?;
     let world = resolve.select_world(&[package], Some(WORLD))?;
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8, false)?;
     let mut encoder = ComponentEncoder::default();
     encoder.validate(true).module(&module)?;
-    if wasi {
-        // The module's own memory is not ready while its runtime starts, and the runtime asks WASI before that.
-        encoder.realloc_via_memory_grow(true);
+    if let Some(memory) = wasi {
+        encoder.realloc_via_memory_grow(memory == AdapterMemory::Grown);
         encoder.adapter(WASI, wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER)?;
     }
     Ok(encoder.encode()?)

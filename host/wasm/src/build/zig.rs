@@ -6,7 +6,7 @@ use std::process::Command;
 use super::c::{TARGET, tool, zig_command};
 use super::job::Job;
 use super::programs::{run, run_tests};
-use super::wrap::wrap;
+use super::wrap::{AdapterMemory, wrap};
 use super::{BuildError, Profile};
 
 /// Builds the component.
@@ -21,7 +21,7 @@ pub(super) fn build(job: &Job<'_>) -> Result<PathBuf, BuildError> {
         command.args(["-O", if job.profile == Profile::Release { "ReleaseSafe" } else { "Debug" }, "-fstrip"]);
         command.arg(format!("-femit-bin={}", module.display()));
         run(add_sources(&mut command, job, &sdk), job.project.folder())?;
-        wrap(&module, work, component)
+        wrap(&module, work, component, AdapterMemory::Grown)
     })
 }
 
