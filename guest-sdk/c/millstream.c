@@ -380,6 +380,21 @@ const ms_column *ms_child(const ms_column *column, uint32_t number)
     return &column->children[number];
 }
 
+bool ms_is_whole(const ms_column *column, uint32_t row)
+{
+    if (ms_is_null(column, row)) return false;
+    ms_range rows = {row, row + 1};
+    if (column->type == MS_TYPE_LIST) rows = ms_list_at(column, row);
+    for (uint32_t i = 0; i < column->child_count; i++) {
+        const ms_column *child = &column->children[i];
+        for (uint32_t at = rows.begin; at < rows.end; at++) {
+            bool is_hole = may_be_null(child->field) && ms_is_null(child, at);
+            if (!is_hole && !ms_is_whole(child, at)) return false;
+        }
+    }
+    return true;
+}
+
 /* Buffers, handed out one after the other. */
 typedef struct reader {
     const ms_buffer *buffers;
@@ -1467,8 +1482,10 @@ static void describe_field(const ms_field *field, whose_nulls nulls, described_f
     if (nulls == ALL) described.nullable = 1;
     PUSH(*items, list->count, *room, described);
     const ms_field *child = field + 1;
+    /* Elements of lists may be null in every language. */
+    whose_nulls of_children = same(field->format, "+l") ? ALL : AS_MARKED;
     for (uint32_t i = 0; i < described.children; i++, child = after(child)) {
-        describe_field(child, AS_MARKED, items, list, room);
+        describe_field(child, of_children, items, list, room);
     }
 }
 

@@ -77,7 +77,7 @@ typedef struct ms_field {
 #define MS_LOCAL_TIMESTAMP(name) MS__FIELD(name, "tsu:")
 /* DECIMAL(precision, scale): the value times 10^scale. */
 #define MS_DECIMAL(name, precision, scale) MS__FIELD(name, "d:" #precision "," #scale)
-/* ARRAY: MS_LIST("tags", MS_TEXT("item?")). */
+/* ARRAY: MS_LIST("tags", MS_TEXT("item?")). Elements may always be null; ms_is_whole knows which were meant to be. */
 #define MS_LIST(name, ...) MS__FIELD(name, "+l"), __VA_ARGS__
 /* STRUCT: MS_STRUCT("place", MS_F64("x"), MS_F64("y")). */
 #define MS_STRUCT(name, ...) MS__FIELD(name, "+s"), __VA_ARGS__, MS__FIELD(NULL, MS__END)
@@ -141,6 +141,10 @@ static inline bool ms_is_null(const ms_column *column, uint32_t row)
     if (row >= column->rows) ms__no_such_value(column, row, column->type);
     return column->validity != NULL && !(column->validity[row / 8] >> (row % 8) & 1);
 }
+
+/* Whether a row has a value, and everything in it that must have one by its field's name. A list or struct where this is
+ * false is best taken for null: nulls inside of it reach a function although their fields do not end in `?`. */
+bool ms_is_whole(const ms_column *column, uint32_t row);
 
 /* The fixed-width types: name, C type, kind. Dates are i32, both timestamps i64. */
 #define MS__FIXED(X)                                                                                                    \

@@ -70,26 +70,15 @@ func parameter[T any](f *function, name string) columns.Codec {
 	return codec
 }
 
-// eachRow calls for every row that has no null where it must not have one; others go to `without`.
-func (f *function) eachRow(rows int, arguments []columns.Column, call func(row int) *calls.Error, without func(row int)) *calls.Error {
+// eachRow goes over the rows of a call.
+func eachRow(rows int, call func(row int) *calls.Error) *calls.Error {
 	for row := range rows {
 		if row%256 == 255 {
 			calls.Breathe()
 		}
-		if f.hasNull(arguments, row) {
-			without(row)
-		} else if failure := call(row); failure != nil {
+		if failure := call(row); failure != nil {
 			return failure
 		}
 	}
 	return nil
-}
-
-func (f *function) hasNull(arguments []columns.Column, row int) bool {
-	for i := range arguments {
-		if !f.arguments[i].Nullable && arguments[i].IsNull(row) {
-			return true
-		}
-	}
-	return false
 }

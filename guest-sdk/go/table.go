@@ -19,7 +19,7 @@ func table[R any](f *function, prepare func() func(arguments []columns.Column, r
 			result.Store(out.builders, unsafe.Pointer(value))
 			out.inputRows = append(out.inputRows, current)
 		}
-		return f.eachRow(rows, arguments, func(row int) *calls.Error {
+		return eachRow(rows, func(row int) *calls.Error {
 			before := len(out.inputRows)
 			current = uint32(row)
 			err := call(arguments, row, emit)
@@ -29,7 +29,7 @@ func table[R any](f *function, prepare func() func(arguments []columns.Column, r
 			out.inputRows = out.inputRows[:before]
 			columns.ShortenAll(out.builders, before)
 			return out.rowErrors.Of(f.name, row, err)
-		}, func(int) {})
+		})
 	}
 }
 
@@ -41,8 +41,10 @@ func Table1[A, R any](name string, call func(A, func(R)) error, a string, option
 	table(f, func() func([]columns.Column, int, func(R)) error {
 		pA := new(A)
 		return func(at []columns.Column, row int, emit func(R)) error {
-			loadA(&at[0], row, unsafe.Pointer(pA))
-			return call(*pA, emit)
+			if loadA(&at[0], row, unsafe.Pointer(pA)) {
+				return call(*pA, emit)
+			}
+			return nil
 		}
 	})
 }
@@ -55,9 +57,10 @@ func Table2[A, B, R any](name string, call func(A, B, func(R)) error, a, b strin
 	table(f, func() func([]columns.Column, int, func(R)) error {
 		pA, pB := new(A), new(B)
 		return func(at []columns.Column, row int, emit func(R)) error {
-			loadA(&at[0], row, unsafe.Pointer(pA))
-			loadB(&at[1], row, unsafe.Pointer(pB))
-			return call(*pA, *pB, emit)
+			if loadA(&at[0], row, unsafe.Pointer(pA)) && loadB(&at[1], row, unsafe.Pointer(pB)) {
+				return call(*pA, *pB, emit)
+			}
+			return nil
 		}
 	})
 }
@@ -70,10 +73,10 @@ func Table3[A, B, C, R any](name string, call func(A, B, C, func(R)) error, a, b
 	table(f, func() func([]columns.Column, int, func(R)) error {
 		pA, pB, pC := new(A), new(B), new(C)
 		return func(at []columns.Column, row int, emit func(R)) error {
-			loadA(&at[0], row, unsafe.Pointer(pA))
-			loadB(&at[1], row, unsafe.Pointer(pB))
-			loadC(&at[2], row, unsafe.Pointer(pC))
-			return call(*pA, *pB, *pC, emit)
+			if loadA(&at[0], row, unsafe.Pointer(pA)) && loadB(&at[1], row, unsafe.Pointer(pB)) && loadC(&at[2], row, unsafe.Pointer(pC)) {
+				return call(*pA, *pB, *pC, emit)
+			}
+			return nil
 		}
 	})
 }
@@ -86,11 +89,10 @@ func Table4[A, B, C, D, R any](name string, call func(A, B, C, D, func(R)) error
 	table(f, func() func([]columns.Column, int, func(R)) error {
 		pA, pB, pC, pD := new(A), new(B), new(C), new(D)
 		return func(at []columns.Column, row int, emit func(R)) error {
-			loadA(&at[0], row, unsafe.Pointer(pA))
-			loadB(&at[1], row, unsafe.Pointer(pB))
-			loadC(&at[2], row, unsafe.Pointer(pC))
-			loadD(&at[3], row, unsafe.Pointer(pD))
-			return call(*pA, *pB, *pC, *pD, emit)
+			if loadA(&at[0], row, unsafe.Pointer(pA)) && loadB(&at[1], row, unsafe.Pointer(pB)) && loadC(&at[2], row, unsafe.Pointer(pC)) && loadD(&at[3], row, unsafe.Pointer(pD)) {
+				return call(*pA, *pB, *pC, *pD, emit)
+			}
+			return nil
 		}
 	})
 }

@@ -101,10 +101,9 @@ func Register[S, A, R any](name, stateID string, code Code[S, A, R], options ...
 			if row%256 == 255 {
 				calls.Breathe()
 			}
-			if arguments.HasNull(c.arguments, row) {
+			if !arguments.Load(c.arguments, row, unsafe.Pointer(argument)) {
 				continue
 			}
-			arguments.Load(c.arguments, row, unsafe.Pointer(argument))
 			state := &groups[c.groupOfRow[row]]
 			before := *state
 			if err := each(state, *argument); err != nil {
@@ -132,7 +131,9 @@ func Register[S, A, R any](name, stateID string, code Code[S, A, R], options ...
 	f.merge = func(c *call) *calls.Error {
 		groups, seen, other := make([]S, c.groups), make([]bool, c.groups), new(S)
 		for row := range c.rows {
-			states.Load(c.states, row, unsafe.Pointer(other))
+			if !states.Load(c.states, row, unsafe.Pointer(other)) {
+				return calls.Refuse("state %d of `%s` has a null that it must not have", row, name)
+			}
 			group := c.groupOfRow[row]
 			if !seen[group] {
 				groups[group], seen[group] = *other, true
@@ -147,7 +148,9 @@ func Register[S, A, R any](name, stateID string, code Code[S, A, R], options ...
 	f.retract = func(c *call) *calls.Error {
 		groups := make([]S, c.groups)
 		for i := range groups {
-			states.Load(c.states, i, unsafe.Pointer(&groups[i]))
+			if !states.Load(c.states, i, unsafe.Pointer(&groups[i])) {
+				return calls.Refuse("state %d of `%s` has a null that it must not have", i, name)
+			}
 		}
 		if failure := take(c, groups, code.Remove); failure != nil {
 			return failure
@@ -157,7 +160,9 @@ func Register[S, A, R any](name, stateID string, code Code[S, A, R], options ...
 	f.evaluate = func(c *call) *calls.Error {
 		state, value := new(S), new(R)
 		for row := range c.rows {
-			states.Load(c.states, row, unsafe.Pointer(state))
+			if !states.Load(c.states, row, unsafe.Pointer(state)) {
+				return calls.Refuse("state %d of `%s` has a null that it must not have", row, name)
+			}
 			var err error
 			if *value, err = code.Result(*state); err == nil {
 				result.Store(&c.builders[0], unsafe.Pointer(value))

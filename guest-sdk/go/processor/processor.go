@@ -24,6 +24,7 @@
 package processor
 
 import (
+	"fmt"
 	"reflect"
 	"unsafe"
 
@@ -114,7 +115,7 @@ func Register[K, I, O, N any](name string, code Code[K, I, O, N]) {
 		for number := range call.keyCount {
 			calls.Breathe()
 			key := &Key[K, O]{Context: call.context(p, number)}
-			keys.Load(call.keys, number, unsafe.Pointer(&key.Value))
+			mustLoad(&keys, call.keys, number, unsafe.Pointer(&key.Value))
 			var emitted []O
 			key.emit = func(row O) { emitted = append(emitted, row) }
 			if err := step(key); err != nil {
@@ -159,7 +160,14 @@ func rowsOf[T any](row *columns.Row, call *invocation, key int) []T {
 	begin, end := rangeOf(call.keyOfRow, key)
 	rows := make([]T, end-begin)
 	for i := range rows {
-		row.Load(call.rows, begin+i, unsafe.Pointer(&rows[i]))
+		mustLoad(row, call.rows, begin+i, unsafe.Pointer(&rows[i]))
 	}
 	return rows
+}
+
+// mustLoad loads what has no nulls where its type has none.
+func mustLoad(row *columns.Row, from []columns.Column, place int, to unsafe.Pointer) {
+	if !row.Load(from, place, to) {
+		panic(fmt.Sprintf("row %d has a null in a column whose type has none: take millstream.Null for it", place))
+	}
 }

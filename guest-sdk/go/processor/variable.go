@@ -70,7 +70,7 @@ func state[H held](d *description, holder Holder, load func(stored *entries, beg
 
 func loadRow[T any](row *columns.Row, from []columns.Column, place int) T {
 	value := new(T)
-	row.Load(from, place, unsafe.Pointer(value))
+	mustLoad(row, from, place, unsafe.Pointer(value))
 	return *value
 }
 

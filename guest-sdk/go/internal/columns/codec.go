@@ -11,8 +11,9 @@ import (
 // Codec turns the rows of a column into values of a Go type and back.
 type Codec struct {
 	Field Field
-	// Load writes the value of a row to where a value of the type is.
-	Load func(column *Column, row int, to unsafe.Pointer)
+	// Load writes the value of a row to where a value of the type is. False where there is none: the row is null, or
+	// something in it that must not be.
+	Load func(column *Column, row int, to unsafe.Pointer) bool
 	// Store appends the value that is there.
 	Store func(builder *Builder, from unsafe.Pointer)
 }
@@ -25,12 +26,7 @@ func For(t reflect.Type, spec string) Codec {
 	}
 	codec := valueCodec(t, name, annotation)
 	inner := codec.Load
-	codec.Load = func(c *Column, row int, to unsafe.Pointer) {
-		if c.IsNull(row) {
-			panic(fmt.Sprintf("a null in `%s`, which is %s: take millstream.Null[%s] for it", name, t, t))
-		}
-		inner(c, row, to)
-	}
+	codec.Load = func(c *Column, row int, to unsafe.Pointer) bool { return !c.IsNull(row) && inner(c, row, to) }
 	return codec
 }
 
@@ -40,12 +36,13 @@ func nullCodec(t reflect.Type, spec string) Codec {
 	inner := valueCodec(value.Type, name, annotation)
 	codec := Codec{Field: inner.Field}
 	codec.Field.Nullable = true
-	codec.Load = func(c *Column, row int, to unsafe.Pointer) {
-		reflect.NewAt(t, to).Elem().SetZero()
-		if !c.IsNull(row) {
-			inner.Load(c, row, to)
-			*(*bool)(unsafe.Add(to, valid.Offset)) = true
+	codec.Load = func(c *Column, row int, to unsafe.Pointer) bool {
+		there := !c.IsNull(row) && inner.Load(c, row, to)
+		if !there {
+			reflect.NewAt(t, to).Elem().SetZero()
 		}
+		*(*bool)(unsafe.Add(to, valid.Offset)) = there
+		return true
 	}
 	codec.Store = func(b *Builder, from unsafe.Pointer) {
 		if *(*bool)(unsafe.Add(from, valid.Offset)) {
@@ -60,7 +57,10 @@ func nullCodec(t reflect.Type, spec string) Codec {
 func fixed[T Fixed](name, format string) Codec {
 	return Codec{
 		Field: Field{Name: name, Format: format},
-		Load:  func(c *Column, row int, to unsafe.Pointer) { *(*T)(to) = slice[T](c.values, c.rows)[row] },
+		Load: func(c *Column, row int, to unsafe.Pointer) bool {
+			*(*T)(to) = slice[T](c.values, c.rows)[row]
+			return true
+		},
 		Store: func(b *Builder, from unsafe.Pointer) { Append(b, *(*T)(from)) },
 	}
 }
@@ -78,7 +78,10 @@ func valueCodec(t reflect.Type, name, annotation string) Codec {
 	case reflect.TypeFor[[]byte]():
 		return Codec{
 			Field: Field{Name: name, Format: "z"},
-			Load:  func(c *Column, row int, to unsafe.Pointer) { *(*[]byte)(to) = c.Binary(row) },
+			Load: func(c *Column, row int, to unsafe.Pointer) bool {
+				*(*[]byte)(to) = c.Binary(row)
+				return true
+			},
 			Store: func(b *Builder, from unsafe.Pointer) { b.AppendBinary(*(*[]byte)(from)) },
 		}
 	}
@@ -86,13 +89,19 @@ func valueCodec(t reflect.Type, name, annotation string) Codec {
 	case reflect.Bool:
 		return Codec{
 			Field: Field{Name: name, Format: "b"},
-			Load:  func(c *Column, row int, to unsafe.Pointer) { *(*bool)(to) = c.Bool(row) },
+			Load: func(c *Column, row int, to unsafe.Pointer) bool {
+				*(*bool)(to) = c.Bool(row)
+				return true
+			},
 			Store: func(b *Builder, from unsafe.Pointer) { b.AppendBool(*(*bool)(from)) },
 		}
 	case reflect.String:
 		return Codec{
 			Field: Field{Name: name, Format: "u"},
-			Load:  func(c *Column, row int, to unsafe.Pointer) { *(*string)(to) = c.Text(row) },
+			Load: func(c *Column, row int, to unsafe.Pointer) bool {
+				*(*string)(to) = c.Text(row)
+				return true
+			},
 			Store: func(b *Builder, from unsafe.Pointer) { b.AppendText(*(*string)(from)) },
 		}
 	case reflect.Int8:
@@ -130,10 +139,11 @@ func decimalCodec(name, annotation string) Codec {
 	}
 	return Codec{
 		Field: Field{Name: name, Format: fmt.Sprintf("d:%d,%d", precision, scale)},
-		Load: func(c *Column, row int, to unsafe.Pointer) {
+		Load: func(c *Column, row int, to unsafe.Pointer) bool {
 			c.check(row, Decimal128)
 			halves := slice[uint64](c.values, 2*c.rows)
 			*(*Decimal)(to) = Decimal{High: int64(halves[2*row+1]), Low: halves[2*row]}
+			return true
 		},
 		Store: func(b *Builder, from unsafe.Pointer) {
 			value := (*Decimal)(from)
@@ -151,13 +161,16 @@ func listCodec(t reflect.Type, name, annotation string) Codec {
 	element.Field.Nullable = true
 	return Codec{
 		Field: Field{Name: name, Format: "+l", Children: []Field{element.Field}},
-		Load: func(c *Column, row int, to unsafe.Pointer) {
+		Load: func(c *Column, row int, to unsafe.Pointer) bool {
 			begin, end := c.List(row)
 			list := reflect.MakeSlice(t, end-begin, end-begin)
 			for i := begin; i < end; i++ {
-				element.Load(c.Child(0), i, unsafe.Add(list.UnsafePointer(), uintptr(i-begin)*size))
+				if !element.Load(c.Child(0), i, unsafe.Add(list.UnsafePointer(), uintptr(i-begin)*size)) {
+					return false
+				}
 			}
 			reflect.NewAt(t, to).Elem().Set(list)
+			return true
 		},
 		Store: func(b *Builder, from unsafe.Pointer) {
 			list := reflect.NewAt(t, from).Elem()
@@ -177,10 +190,13 @@ func structCodec(t reflect.Type, name string) Codec {
 	}
 	return Codec{
 		Field: Field{Name: name, Format: "+s", Children: fields},
-		Load: func(c *Column, row int, to unsafe.Pointer) {
+		Load: func(c *Column, row int, to unsafe.Pointer) bool {
 			for i := range members {
-				members[i].Load(c.Child(i), row, unsafe.Add(to, members[i].offset))
+				if !members[i].Load(c.Child(i), row, unsafe.Add(to, members[i].offset)) {
+					return false
+				}
 			}
+			return true
 		},
 		Store: func(b *Builder, from unsafe.Pointer) {
 			for i := range members {

@@ -31,11 +31,14 @@ func RowOf(t reflect.Type, name string) Row {
 	return row
 }
 
-// Load writes row number `row` to where a value of the type is.
-func (r *Row) Load(columns []Column, row int, to unsafe.Pointer) {
+// Load writes row number `row` to where a value of the type is; false where a column that must not be null is.
+func (r *Row) Load(columns []Column, row int, to unsafe.Pointer) bool {
 	for i := range r.members {
-		r.members[i].Load(&columns[i], row, unsafe.Add(to, r.members[i].offset))
+		if !r.members[i].Load(&columns[i], row, unsafe.Add(to, r.members[i].offset)) {
+			return false
+		}
 	}
+	return true
 }
 
 // Store appends the value that is there, one value to each builder.
@@ -43,14 +46,4 @@ func (r *Row) Store(builders []Builder, from unsafe.Pointer) {
 	for i := range r.members {
 		r.members[i].Store(&builders[i], unsafe.Add(from, r.members[i].offset))
 	}
-}
-
-// HasNull says whether a column that must not be null is.
-func (r *Row) HasNull(columns []Column, row int) bool {
-	for i := range r.members {
-		if !r.Fields[i].Nullable && columns[i].IsNull(row) {
-			return true
-		}
-	}
-	return false
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define EVERYTHING                                                                                                      \
-    MS_BOOL("flag"), MS_I8("small?"), MS_TEXT("text?"), MS_LIST("numbers", MS_I64("item?")),                            \
+    MS_BOOL("flag"), MS_I8("small?"), MS_TEXT("text?"), MS_LIST("numbers", MS_I64("item")),                             \
         MS_STRUCT("inner", MS_TIMESTAMP("at"), MS_BINARY("bytes"))
 
 /* ------------------------------------------------------------------------------------------------------------- scalars */
@@ -14,7 +14,11 @@
 #define ECHO(name, ...)                                                                                                 \
     MS_SCALAR(name, MS_ARGUMENTS(__VA_ARGS__), MS_RESULT(__VA_ARGS__))                                                  \
     {                                                                                                                   \
-        for (uint32_t row = 0; row < call->rows; row++) ms_add_copy(ms_result(call, 0), ms_argument(call, 0), row);     \
+        const ms_column *x = ms_argument(call, 0);                                                                      \
+        for (uint32_t row = 0; row < call->rows; row++) {                                                               \
+            if (ms_is_whole(x, row)) ms_add_copy(ms_result(call, 0), x, row);                                           \
+            else ms_add_null(ms_result(call, 0));                                                                       \
+        }                                                                                                               \
     }
 
 ECHO(echo_bool, MS_BOOL("x?"))
@@ -192,7 +196,7 @@ PICKY(loops, loop())
 PICKY(eats, eat())
 PICKY(dives, ms_add_i64(ms_result(call, 0), dive(x)))
 
-MS_SCALAR(logs, MS_ARGUMENTS(MS_TEXT("text")), MS_RESULT(MS_I64("value")), MS_VOLATILE)
+MS_SCALAR(logs, MS_ARGUMENTS(MS_TEXT("text")), MS_RESULT(MS_I64("value")))
 {
     for (uint32_t row = 0; row < call->rows; row++) {
         ms_text text = ms_text_at(ms_argument(call, 0), row);
@@ -264,6 +268,7 @@ MS_TABLE(countdown, MS_ARGUMENTS(MS_I64("n")), MS_COLUMNS(MS_I64("value")))
 MS_TABLE(echo_rows, MS_ARGUMENTS(MS_STRUCT("x", EVERYTHING)), MS_COLUMNS(EVERYTHING))
 {
     for (uint32_t row = 0; row < call->rows; row++) {
+        if (!ms_is_whole(ms_argument(call, 0), row)) continue;
         for (uint32_t i = 0; i < call->result_count; i++) {
             ms_add_copy(ms_result(call, i), ms_child(ms_argument(call, 0), i), row);
         }

@@ -156,7 +156,7 @@ func init() {
 	})
 	at13("eats", eat)
 	at13("dives", func() error { return fmt.Errorf("%d", dive(0)) })
-	millstream.Scalar1("logs", logs, "text", millstream.Volatile())
+	millstream.Scalar1("logs", logs, "text")
 }
 
 func main() {}

@@ -9,6 +9,9 @@ use millstream_runtime::inspect::{Language, find_sdk};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+/// Where a plugin has its copy of the SDK.
+const COPY: &str = "millstream";
+
 /// Makes the folder of a new plugin with two functions and their tests. It builds as it is: `millstream plugin test` runs
 /// the tests without any WebAssembly, `millstream plugin build` makes the component.
 #[derive(Args)]
@@ -26,6 +29,7 @@ pub(crate) struct NewArguments {
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// The folder of the language's millstream-sdk; found beside this program's checkout when left out [env: MILLSTREAM_SDK].
+    /// Plugins in C, C++, Zig and Go get a copy and need none.
     #[arg(long, value_name = "PATH")]
     sdk: Option<PathBuf>,
 }
@@ -38,8 +42,16 @@ fn language() -> impl TypedValueParser<Value = Language> {
 /// Does it.
 pub(crate) fn run(arguments: &NewArguments) -> Result<(), Failure> {
     let folder = arguments.dir.clone().unwrap_or_else(|| PathBuf::from(&arguments.name));
-    let files = files(arguments.lang, &arguments.name, &find_sdk(arguments.lang, arguments.sdk.as_deref())?);
+    // Languages whose plugins get a copy of the SDK need none from anywhere else.
+    let sdk = match arguments.lang.copies_sdk() {
+        true => PathBuf::from(COPY),
+        false => find_sdk(arguments.lang, arguments.sdk.as_deref())?,
+    };
+    let files = files(arguments.lang, &arguments.name, &sdk);
     refuse_occupied(&folder)?;
+    for (path, text) in templates::copied_sdk(arguments.lang) {
+        write(&folder.join(path), text)?;
+    }
     for (path, text) in files {
         write(&folder.join(path), &text)?;
     }
@@ -98,7 +110,7 @@ mod tests {
 
     #[test]
     fn paths_with_quotes_stay_one_string() {
-        for language in Language::ALL {
+        for language in Language::ALL.into_iter().filter(|language| !language.copies_sdk()) {
             let files = files(language, "words", Path::new("/a \"b\"\\c"));
             let manifest = files.iter().find(|(path, _)| path.ends_with(".toml")).map(|(_, text)| text);
             let manifest = manifest.expect("every plugin has a manifest");
