@@ -21,3 +21,20 @@ fn the_sdk_of_python_passes_its_tests() {
 fn the_sdk_of_javascript_passes_its_tests() {
     passes(Command::new("node").args(["--test", "test/"]), "javascript");
 }
+
+#[test]
+fn the_sdk_of_go_passes_its_tests() {
+    passes(Command::new("go").args(["test", "-buildvcs=false", "./..."]).env_remove("GOFLAGS"), "go");
+}
+
+#[test]
+fn the_sdk_of_c_passes_its_tests() {
+    let folder = std::env::temp_dir().join(format!("millstream-sdk-of-c-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let program = folder.join("tests");
+    let mut compile = Command::new("cc");
+    compile.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I.", "tests/functions.c", "millstream.c", "-o"]);
+    passes(compile.arg(&program), "c");
+    passes(&mut Command::new(&program), "c");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
