@@ -52,3 +52,21 @@ fn a_hundred_batches_of_8192_rows_are_the_same_in_every_language() {
         assert_eq!(metrics.traps, 0, "{}", guest.name);
     }
 }
+
+/// A runtime that frees memory by itself has had to do so many times: what is alive fits, what was ever allocated does
+/// not by far.
+#[test]
+#[ignore = "takes minutes: `cargo test -p language-tests --test suite -- --ignored`"]
+fn memory_stays_where_it_is_over_two_thousand_calls() {
+    for guest in all().iter().filter(|guest| guest.name == "go" || guest.name == "c") {
+        let slot = guest.slot(FaultPolicy::Fail, |limits| limits.memory_bytes = 64 << 20).unwrap();
+        for number in 0..700 {
+            let (plain, holes, lines) = batch(number % 10);
+            slot.call_scalar("heat", ROWS, &[plain, holes]).unwrap();
+            slot.call_scalar("shout", ROWS, &[Arc::clone(&lines)]).unwrap();
+            slot.call_table("words", ROWS, &[lines]).unwrap();
+        }
+        let metrics = slot.take_metrics();
+        assert_eq!((metrics.instances, metrics.traps), (1, 0), "{}", guest.name);
+    }
+}
