@@ -35,6 +35,7 @@ fn what_is_thrown_reaches_the_operator_with_its_text_and_where_it_came_from() {
             "rust" => "lib.rs:",
             "python" => "at throws (plugin.py:",
             "javascript" | "typescript" => "at ",
+            "go" => "scalars.go:",
             _ => "",
         };
         assert!(said.contains(place), "{}: {said}", guest.name);
