@@ -61,7 +61,7 @@ type Code[K, I, O, N any] struct {
 	Variables []Variable
 	Time      Time
 	Modes     Modes
-	// Process takes the rows of a key, in the order in which they came.
+	// Process takes the rows of a key, in the order in which they came; there is at least one.
 	Process func(key *Key[K, O], rows []I) error
 	// Expire takes a key whose timers are due: when, in milliseconds since 1970. The host deletes them afterwards.
 	Expire func(key *Key[K, O], due []int64) error
@@ -134,7 +134,12 @@ func Register[K, I, O, N any](name string, code Code[K, I, O, N]) {
 	}
 	if code.Process != nil {
 		p.steps[0] = func(call *invocation) *calls.Error {
-			return each(call, func(key *Key[K, O]) error { return code.Process(key, rowsOf[I](&input, call, key.number)) })
+			return each(call, func(key *Key[K, O]) error {
+				if rows := rowsOf[I](&input, call, key.number); len(rows) > 0 {
+					return code.Process(key, rows)
+				}
+				return nil
+			})
 		}
 	}
 	if code.Expire != nil {
@@ -150,7 +155,12 @@ func Register[K, I, O, N any](name string, code Code[K, I, O, N]) {
 	}
 	if code.Initialise != nil {
 		p.steps[2] = func(call *invocation) *calls.Error {
-			return each(call, func(key *Key[K, O]) error { return code.Initialise(key, rowsOf[N](&initial, call, key.number)) })
+			return each(call, func(key *Key[K, O]) error {
+				if rows := rowsOf[N](&initial, call, key.number); len(rows) > 0 {
+					return code.Initialise(key, rows)
+				}
+				return nil
+			})
 		}
 	}
 	registered = append(registered, p)
