@@ -56,7 +56,8 @@ fn world(module: &[u8]) -> wasmparser::Result<World> {
     for payload in Parser::new(0).parse_all(module) {
         match payload? {
             Payload::ExportSection(section) => {
-                let names = section.into_iter().map(|export| Ok(export?.name)).collect::<wasmparser::Result<Vec<_>>>()?;
+                let names =
+                    section.into_iter().map(|export| Ok(export?.name)).collect::<wasmparser::Result<Vec<_>>>()?;
                 world.exports.extend(EXPORTS.into_iter().filter(|known| names.iter().any(|name| is(name, known))));
             }
             Payload::ImportSection(section) => {
