@@ -37,12 +37,12 @@ func nullCodec(t reflect.Type, spec string) Codec {
 	codec := Codec{Field: inner.Field}
 	codec.Field.Nullable = true
 	codec.Load = func(c *Column, row int, to unsafe.Pointer) bool {
-		there := !c.IsNull(row) && inner.Load(c, row, to)
-		if !there {
+		if c.IsNull(row) {
 			reflect.NewAt(t, to).Elem().SetZero()
+			return true
 		}
-		*(*bool)(unsafe.Add(to, valid.Offset)) = there
-		return true
+		*(*bool)(unsafe.Add(to, valid.Offset)) = true
+		return inner.Load(c, row, to)
 	}
 	codec.Store = func(b *Builder, from unsafe.Pointer) {
 		if *(*bool)(unsafe.Add(from, valid.Offset)) {

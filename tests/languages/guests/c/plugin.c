@@ -11,8 +11,9 @@
 
 /* ------------------------------------------------------------------------------------------------------------- scalars */
 
-#define ECHO(name, ...)                                                                                                 \
-    MS_SCALAR(name, MS_ARGUMENTS(__VA_ARGS__), MS_RESULT(__VA_ARGS__))                                                  \
+#define ECHO(name, type, ...)                                                                                           \
+    MS_SCALAR(name, MS_ARGUMENTS(type("x?" __VA_OPT__(, ) __VA_ARGS__)),                                                \
+              MS_RESULT(type("value" __VA_OPT__(, ) __VA_ARGS__)))                                                      \
     {                                                                                                                   \
         const ms_column *x = ms_argument(call, 0);                                                                      \
         for (uint32_t row = 0; row < call->rows; row++) {                                                               \
@@ -21,27 +22,27 @@
         }                                                                                                               \
     }
 
-ECHO(echo_bool, MS_BOOL("x?"))
-ECHO(echo_i8, MS_I8("x?"))
-ECHO(echo_u8, MS_U8("x?"))
-ECHO(echo_i16, MS_I16("x?"))
-ECHO(echo_u16, MS_U16("x?"))
-ECHO(echo_i32, MS_I32("x?"))
-ECHO(echo_u32, MS_U32("x?"))
-ECHO(echo_i64, MS_I64("x?"))
-ECHO(echo_u64, MS_U64("x?"))
-ECHO(echo_f32, MS_F32("x?"))
-ECHO(echo_f64, MS_F64("x?"))
-ECHO(echo_decimal, MS_DECIMAL("x?", 38, 10))
-ECHO(echo_utf8, MS_TEXT("x?"))
-ECHO(echo_binary, MS_BINARY("x?"))
-ECHO(echo_date, MS_DATE("x?"))
-ECHO(echo_timestamp, MS_TIMESTAMP("x?"))
-ECHO(echo_local_timestamp, MS_LOCAL_TIMESTAMP("x?"))
-ECHO(echo_list, MS_LIST("x?", MS_TEXT("item?")))
-ECHO(echo_lists, MS_LIST("x?", MS_LIST("item?", MS_F64("item?"))))
-ECHO(echo_struct, MS_STRUCT("x?", EVERYTHING))
-ECHO(echo_structs, MS_LIST("x?", MS_STRUCT("item?", EVERYTHING)))
+ECHO(echo_bool, MS_BOOL)
+ECHO(echo_i8, MS_I8)
+ECHO(echo_u8, MS_U8)
+ECHO(echo_i16, MS_I16)
+ECHO(echo_u16, MS_U16)
+ECHO(echo_i32, MS_I32)
+ECHO(echo_u32, MS_U32)
+ECHO(echo_i64, MS_I64)
+ECHO(echo_u64, MS_U64)
+ECHO(echo_f32, MS_F32)
+ECHO(echo_f64, MS_F64)
+ECHO(echo_decimal, MS_DECIMAL, 38, 10)
+ECHO(echo_utf8, MS_TEXT)
+ECHO(echo_binary, MS_BINARY)
+ECHO(echo_date, MS_DATE)
+ECHO(echo_timestamp, MS_TIMESTAMP)
+ECHO(echo_local_timestamp, MS_LOCAL_TIMESTAMP)
+ECHO(echo_list, MS_LIST, MS_TEXT("item?"))
+ECHO(echo_lists, MS_LIST, MS_LIST("item?", MS_F64("item?")))
+ECHO(echo_struct, MS_STRUCT, EVERYTHING)
+ECHO(echo_structs, MS_LIST, MS_STRUCT("item?", EVERYTHING))
 
 MS_SCALAR(add, MS_ARGUMENTS(MS_I64("a"), MS_I64("b")), MS_RESULT(MS_I64("value")))
 {
