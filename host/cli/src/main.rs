@@ -12,6 +12,7 @@ mod commands;
 mod environment;
 mod failure;
 mod output;
+mod session;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -15,6 +15,18 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// The digest of all `parts`, one after the other.
+    pub fn of_parts(parts: &[&[u8]]) -> Self {
+        let mut digest = Sha256::new();
+        parts.iter().for_each(|part| digest.update(part));
+        Self(digest.finalize().into())
+    }
+
+    /// The bytes.
+    pub fn into_bytes(self) -> [u8; 32] {
+        self.0
+    }
+
     /// The first twelve hex digits: enough to tell components apart on a screen.
     pub fn short(&self) -> String {
         self.to_string()[..12].to_owned()
@@ -75,6 +87,7 @@ mod tests {
         let digest = Digest::of(b"abc");
         assert_eq!(digest.to_string(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         assert_eq!(digest.to_string().parse::<Digest>().unwrap(), digest);
+        assert_eq!(Digest::of_parts(&[b"a", b"", b"bc"]), digest);
         assert!("xyz".parse::<Digest>().is_err());
     }
 }

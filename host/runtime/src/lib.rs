@@ -40,7 +40,8 @@ pub use millstream_common::{BatchId, Clock, ManualClock, Options, OutputMode, Qu
 pub use millstream_plan::frame::{Column, IntoOperand, JoinOn, functions};
 pub use millstream_sink::Export;
 pub use millstream_sink::connectors::foreach::{ForeachWriter, Row, RowError};
-pub use query::progress::{Progress, SinkProgress, SourceProgress, StateOperatorProgress};
+pub use millstream_wasm::{CacheOptions, CompileLimits, CompilerProgram, PluginHostOptions, compile_stdin};
+pub use query::progress::{PluginProgress, Progress, SinkProgress, SourceProgress, StateOperatorProgress};
 pub use query::{ColumnChange, QueryChange, QueryRun, StreamingQuery, Swapped};
 pub use session::{DataFrame, DataFrameReader, DataStreamReader, DataStreamWriter, GroupedData, Session};
 pub use settings::Settings;

@@ -11,11 +11,15 @@ use std::time::{Duration, Instant};
 
 use wasmtime::component::{ComponentNamedList, Func, Lift};
 use wasmtime::{Engine, PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
+use wasmtime_wasi::I32Exit;
 
+use crate::account::{Held, Overdrawn};
 use crate::component::Entry;
 use crate::engine::TICK;
 use crate::error::WasmError;
 use crate::limits::{HostState, PluginLimits};
+use crate::stamp::CallStamp;
+use crate::wasi::Denied;
 use crate::wire;
 
 /// Characters of a guest's message that are kept.
@@ -30,6 +34,7 @@ pub(crate) struct Instance {
     scalar: Option<Func>,
     table: Option<Func>,
     deadline: Duration,
+    stamp: CallStamp,
 }
 
 /// Why a call gave nothing.
@@ -42,6 +47,7 @@ pub(crate) enum Failure {
     Garbage(String),
     Refused(String),
     Unavailable(String),
+    Overdrawn(Overdrawn),
     Engine(String),
     /// No instance could be made.
     Start(Box<WasmError>),
@@ -60,6 +66,7 @@ impl Failure {
                 WasmError::Refused { plugin, function, what: "the call".into(), message: cut(&message) }
             }
             Self::Unavailable(message) => WasmError::Unavailable { plugin, function, message: cut(&message) },
+            Self::Overdrawn(overdrawn) => overdrawn.into_error(plugin),
             Self::Engine(reason) => WasmError::Engine { reason },
             Self::Start(error) => *error,
         }
@@ -67,7 +74,7 @@ impl Failure {
 
     /// Whether rows can be at fault; the world and the engine are not the rows'.
     pub(crate) fn is_of_rows(&self) -> bool {
-        !matches!(self, Self::Unavailable(_) | Self::Engine(_) | Self::Start(_))
+        !matches!(self, Self::Unavailable(_) | Self::Overdrawn(_) | Self::Engine(_) | Self::Start(_))
     }
 
     /// Whether what an earlier call left in the guest's memory may be the cause.
@@ -86,8 +93,14 @@ pub(crate) fn cut(message: &str) -> String {
 }
 
 impl Instance {
-    pub(crate) fn new(engine: &Engine, entry: &Entry, plugin: &str, limits: &PluginLimits) -> Result<Self, WasmError> {
-        let mut store = Store::new(engine, HostState::new(plugin, limits));
+    pub(crate) fn new(
+        engine: &Engine,
+        entry: &Entry,
+        plugin: &str,
+        limits: &PluginLimits,
+        held: Held,
+    ) -> Result<Self, WasmError> {
+        let mut store = Store::new(engine, HostState::new(plugin, limits, held));
         store.limiter(|state| state);
         let fuel = usize::try_from(limits.result_bytes).unwrap_or(usize::MAX);
         store.set_hostcall_fuel(fuel.saturating_add(LIFT_OVERHEAD));
@@ -100,8 +113,10 @@ impl Instance {
             }
             Ok(UpdateDeadline::Continue(ticks(left)))
         });
-        begin(&mut store, limits.deadline);
-        let instance = match entry.pre.instantiate(&mut store) {
+        begin(&mut store, limits.deadline, CallStamp::default());
+        let instance = entry.pre.instantiate(&mut store);
+        store.data_mut().flush_output();
+        let instance = match instance {
             Ok(instance) => instance,
             Err(error) => {
                 let failure = match error.downcast_ref::<PoolConcurrencyLimitError>() {
@@ -118,7 +133,12 @@ impl Instance {
             None => Ok(None),
         };
         let (scalar, table) = (optional(&entry.scalar)?, optional(&entry.table)?);
-        Ok(Self { store, describe, scalar, table, deadline: limits.deadline })
+        Ok(Self { store, describe, scalar, table, deadline: limits.deadline, stamp: CallStamp::default() })
+    }
+
+    /// Says which call of which batch comes next.
+    pub(crate) fn stamp(&mut self, stamp: CallStamp) {
+        self.stamp = stamp;
     }
 
     /// Whether the exports have the types of this host's WIT.
@@ -187,8 +207,9 @@ impl Instance {
         limits: &PluginLimits,
         call: impl FnOnce(&mut Store<HostState>) -> wasmtime::Result<R>,
     ) -> Result<R, Failure> {
-        begin(&mut self.store, self.deadline);
+        begin(&mut self.store, self.deadline, self.stamp);
         let result = call(&mut self.store);
+        self.store.data_mut().flush_output();
         let dropped = self.store.data_mut().take_dropped_lines();
         if dropped > 0 {
             let plugin = self.store.data().plugin.as_str();
@@ -205,8 +226,8 @@ fn answer<O>(result: Result<O, wire::CallError>) -> Result<O, Failure> {
     })
 }
 
-fn begin(store: &mut Store<HostState>, deadline: Duration) {
-    store.data_mut().begin_call(deadline);
+fn begin(store: &mut Store<HostState>, deadline: Duration, stamp: CallStamp) {
+    store.data_mut().begin_call(deadline, stamp);
     store.set_epoch_deadline(ticks(deadline));
 }
 
@@ -219,20 +240,29 @@ fn classify(error: &wasmtime::Error, store: &Store<HostState>, limits: &PluginLi
     if state.late {
         return Failure::Deadline(limits.deadline);
     }
+    if let Some(overdrawn) = &state.overdrawn {
+        return Failure::Overdrawn(overdrawn.clone());
+    }
     if state.memory_refused {
         return Failure::Memory(limits.memory_bytes);
     }
-    let said = state.last_error.as_deref().map(cut);
+    let printed = || state.wasi.as_ref().and_then(|wasi| wasi.last_lines());
+    let said = state.last_error.as_deref().map(cut).or_else(printed);
     let chain = format!("{error:#}");
-    let Some(trap) = error.downcast_ref::<Trap>() else {
-        if chain.contains("fuel allocated for hostcalls has been exhausted") {
-            return Failure::ResultTooLarge(limits.result_bytes);
-        }
+    let reason = if let Some(trap) = error.downcast_ref::<Trap>() {
+        trap.to_string()
+    } else if let Some(exit) = error.downcast_ref::<I32Exit>() {
+        format!("it ended itself with status {}", exit.0)
+    } else if let Some(denied) = error.downcast_ref::<Denied>() {
+        denied.to_string()
+    } else if chain.contains("fuel allocated for hostcalls has been exhausted") {
+        return Failure::ResultTooLarge(limits.result_bytes);
+    } else {
         return Failure::Garbage(first_line(&chain));
     };
     Failure::Trap(match said {
-        Some(said) => format!("{said} ({trap})"),
-        None => trap.to_string(),
+        Some(said) => format!("{said} ({reason})"),
+        None => reason,
     })
 }
 

@@ -7,19 +7,20 @@
 //!
 //! It holds no instance and no limits.
 
+use std::collections::BTreeSet;
+
 use millstream_common::Digest;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 
+use crate::account::Held;
 use crate::call::Instance;
 use crate::description;
 use crate::engine::PluginHost;
 use crate::error::WasmError;
 use crate::limits::{HostState, PluginLimits};
+use crate::permissions::Permission;
 use crate::signature::FunctionSignature;
-use crate::wire;
-
-/// Bytes of a component's file that are compiled at all.
-const COMPONENT_BYTES: usize = 256 << 20;
+use crate::{wasi, wire};
 
 /// A loaded component.
 pub struct Component {
@@ -65,6 +66,11 @@ impl Component {
         &self.imports
     }
 
+    /// What must be granted to it by name, each once.
+    pub fn asks_for(&self) -> BTreeSet<Permission> {
+        self.imports.iter().filter_map(|import| Permission::of_import(import)).collect()
+    }
+
     /// The names it exports, ours and others.
     pub fn exports(&self) -> &[String] {
         &self.exports
@@ -93,8 +99,7 @@ pub(crate) fn load(host: &PluginHost, plugin: &str, bytes: &[u8], digest: Digest
         return Err(no_component(reason));
     }
     let engine = host.engine();
-    let compiled =
-        wasmtime::component::Component::from_binary(engine, bytes).map_err(|e| no_component(format!("{e:#}")))?;
+    let compiled = host.compiler().component(engine, plugin, bytes, digest)?;
     let component_type = compiled.component_type();
     let names = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
     let imports = names(component_type.imports(engine).map(|(name, _)| name).collect());
@@ -119,10 +124,10 @@ pub(crate) fn load(host: &PluginHost, plugin: &str, bytes: &[u8], digest: Digest
         let [scalar, table] = [wire::SCALAR, wire::TABLE].map(|name| wire::interface(name, wit_version));
         return Err(foreign(missing(&format!("{scalar}` or `{table}"), &exports)));
     }
-    let pre = host.linker().instantiate_pre(&compiled).map_err(|e| foreign(format!("{e:#}")))?;
+    let pre = host.linker(&imports)?.instantiate_pre(&compiled).map_err(|e| foreign(format!("{e:#}")))?;
 
     let entry = Entry { pre, describe, scalar, table };
-    let mut instance = Instance::new(engine, &entry, plugin, &PluginLimits::default())?;
+    let mut instance = Instance::new(engine, &entry, plugin, &PluginLimits::default(), Held::default())?;
     instance.check_types().map_err(foreign)?;
     let functions = instance.describe().map_err(|failure| failure.into_error(plugin, "describe"))?;
     let functions = description::signatures(functions, entry.scalar.is_some(), entry.table.is_some())
@@ -131,9 +136,6 @@ pub(crate) fn load(host: &PluginHost, plugin: &str, bytes: &[u8], digest: Digest
 }
 
 fn not_a_component(bytes: &[u8]) -> Option<String> {
-    if bytes.len() > COMPONENT_BYTES {
-        return Some(format!("it has {} bytes, more than {COMPONENT_BYTES}", bytes.len()));
-    }
     if wasmparser::Parser::is_core_wasm(bytes) {
         return Some("it is a core module, not yet wrapped as a component".into());
     }
@@ -143,14 +145,23 @@ fn not_a_component(bytes: &[u8]) -> Option<String> {
     None
 }
 
+/// Whether this host has what `import` names. What is granted by name is another question, of the slot.
+fn is_known(import: &str) -> bool {
+    let granted_to_all = matches!(wire::known(import), Some(wire::LOG | wire::TYPES)) || wasi::is_known(import);
+    granted_to_all || Permission::of_import(import).is_some()
+}
+
 fn check_imports(imports: &[String]) -> Result<(), String> {
-    let granted = |name: &str| matches!(wire::known(name), Some(wire::LOG | wire::TYPES));
-    let foreign: Vec<_> = imports.iter().filter(|name| !granted(name)).map(|name| format!("`{name}`")).collect();
+    let foreign: Vec<_> = imports.iter().filter(|name| !is_known(name)).map(|name| format!("`{name}`")).collect();
     if foreign.is_empty() {
         return Ok(());
     }
-    let log = wire::interface(wire::LOG, wire::VERSIONS[0]);
-    Err(format!("it imports {}, and plugins are granted `{log}` only", foreign.join(", ")))
+    let version = wire::VERSIONS[0];
+    Err(format!(
+        "it imports {}, and there is nothing but `log`, `config`, `clock`, `random` and `http` of `millstream:plugin@{version}` \
+         and an empty world of WASI 0.2",
+        foreign.join(", ")
+    ))
 }
 
 fn missing(wanted: &str, exports: &[String]) -> String {

@@ -5,33 +5,48 @@
 //! Rule of its life: there is one constructor, so all components run under the same settings. A thread ticks every
 //! millisecond for the deadlines and ends when the last user of the engine is gone.
 //!
-//! It grants a guest nothing but `log`.
+//! It grants a guest nothing but `log`; what components import of WASI leads into an empty world.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use millstream_common::Digest;
-use wasmtime::component::{Linker, WasmStr};
-use wasmtime::{Config, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, StoreContextMut};
+use wasmtime::component::Linker;
+use wasmtime::{Config, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
 
+use crate::account::{Account, AccountLimits, Tenant};
+use crate::compile::{CacheOptions, CompileLimits, Compiler, CompilerProgram};
 use crate::component::{Component, load};
 use crate::error::WasmError;
 use crate::limits::HostState;
-use crate::wire;
+use crate::{log, permissions, wasi};
 
 /// Compiled components that are kept for the next `load` of the same bytes.
 const KEPT_COMPONENTS: usize = 64;
 /// How often the deadlines are looked at.
 pub(crate) const TICK: Duration = Duration::from_millis(1);
-/// Characters of one line of a guest's log.
-const LOG_LINE: usize = 4 << 10;
 
 /// Compiles and links components; shared by all queries of the process.
 pub struct PluginHost {
     engine: Engine,
     linker: Linker<HostState>,
+    /// With the empty world, once a component asked for it.
+    wasi_linker: OnceLock<Linker<HostState>>,
+    compiler: Compiler,
     compiled: Mutex<VecDeque<Arc<Component>>>,
+    tenants: Mutex<HashMap<String, (AccountLimits, Arc<Account>)>>,
+}
+
+/// How a [`PluginHost`] compiles.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PluginHostOptions {
+    /// Where compiled components are kept for the next start; nowhere by default.
+    pub cache: Option<CacheOptions>,
+    /// What compiling one component may cost.
+    pub compile: CompileLimits,
+    /// The program that compiles in a process of its own; in this process by default, where nothing can stop it.
+    pub compiler: Option<CompilerProgram>,
 }
 
 impl std::fmt::Debug for PluginHost {
@@ -41,17 +56,35 @@ impl std::fmt::Debug for PluginHost {
 }
 
 impl PluginHost {
-    /// Starts an engine and its ticking thread.
+    /// Starts an engine and its ticking thread. Components are compiled in this process and kept in memory only.
     ///
     /// # Errors
     ///
     /// [`WasmError::Engine`] when the machine cannot run one.
     pub fn new() -> Result<Arc<Self>, WasmError> {
+        Self::with(&PluginHostOptions::default())
+    }
+
+    /// Starts an engine that compiles as `options` say. A cache that cannot be used is left out with a warning.
+    ///
+    /// # Errors
+    ///
+    /// [`WasmError::Engine`] when the machine cannot run one.
+    pub fn with(options: &PluginHostOptions) -> Result<Arc<Self>, WasmError> {
         let engine = engine()?;
         let mut linker = Linker::new(&engine);
-        link_log(&mut linker).map_err(|e| engine_error(&e))?;
+        log::link(&mut linker).and_then(|()| permissions::link(&mut linker)).map_err(|e| engine_error(&e))?;
         tick(&engine)?;
-        Ok(Arc::new(Self { engine, linker, compiled: Mutex::default() }))
+        let compiler =
+            Compiler::new(&engine, options.compiler.clone(), options.compile.clone(), options.cache.as_ref());
+        Ok(Arc::new(Self {
+            engine,
+            linker,
+            wasi_linker: OnceLock::new(),
+            compiler,
+            compiled: Mutex::default(),
+            tenants: Mutex::default(),
+        }))
     }
 
     /// Compiles a component, checks that it is one of ours, and asks it for its functions. The same bytes are
@@ -82,8 +115,34 @@ impl PluginHost {
         &self.engine
     }
 
-    pub(crate) fn linker(&self) -> &Linker<HostState> {
-        &self.linker
+    /// The account that all plugins of a tenant share. When its limits have changed, plugins to come share another one.
+    pub fn account_of(&self, tenant: &Tenant) -> Arc<Account> {
+        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((limits, account)) = tenants.get(&tenant.name)
+            && *limits == tenant.limits
+        {
+            return Arc::clone(account);
+        }
+        let account = Account::new(&format!("tenant `{}`", tenant.name), &tenant.limits);
+        tenants.insert(tenant.name.clone(), (tenant.limits.clone(), Arc::clone(&account)));
+        account
+    }
+
+    pub(crate) fn compiler(&self) -> &Compiler {
+        &self.compiler
+    }
+
+    /// The linker for a component with these imports.
+    pub(crate) fn linker(&self, imports: &[String]) -> Result<&Linker<HostState>, WasmError> {
+        if !imports.iter().any(|import| wasi::is_known(import)) {
+            return Ok(&self.linker);
+        }
+        if let Some(linker) = self.wasi_linker.get() {
+            return Ok(linker);
+        }
+        let mut linker = self.linker.clone();
+        wasi::link(&mut linker).map_err(|e| engine_error(&e))?;
+        Ok(self.wasi_linker.get_or_init(|| linker))
     }
 
     fn compiled(&self) -> std::sync::MutexGuard<'_, VecDeque<Arc<Component>>> {
@@ -109,9 +168,14 @@ fn engine() -> Result<Engine, WasmError> {
         Ok(engine) => Ok(engine),
         Err(error) => {
             tracing::warn!("no pool of instances, each is allocated on demand: {error:#}");
-            Engine::new(&config()).map_err(|e| engine_error(&e))
+            without_pool()
         }
     }
+}
+
+/// An engine that compiles, and runs nothing: its code fits those with a pool.
+pub(crate) fn without_pool() -> Result<Engine, WasmError> {
+    Engine::new(&config()).map_err(|e| engine_error(&e))
 }
 
 fn config() -> Config {
@@ -148,35 +212,4 @@ fn tick(engine: &Engine) -> Result<(), WasmError> {
         .spawn(run)
         .map(drop)
         .map_err(|e| WasmError::Engine { reason: format!("cannot start the thread for deadlines: {e}") })
-}
-
-fn link_log(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
-    for version in wire::VERSIONS {
-        linker.instance(&wire::interface(wire::TYPES, version))?;
-        linker.instance(&wire::interface(wire::LOG, version))?.func_wrap("log", log)?;
-    }
-    Ok(())
-}
-
-fn log(mut store: StoreContextMut<'_, HostState>, (level, message): (wire::Level, WasmStr)) -> wasmtime::Result<()> {
-    let line: String = {
-        let text = message.to_str(&store)?;
-        text.chars().take(LOG_LINE).collect()
-    };
-    let state = store.data_mut();
-    if level == wire::Level::Error {
-        state.last_error = Some(line.clone());
-    }
-    if !state.admit_log(line.len()) {
-        return Ok(());
-    }
-    let plugin = state.plugin.as_str();
-    match level {
-        wire::Level::Error => tracing::error!(target: "millstream::plugin", plugin, "{line}"),
-        wire::Level::Warn => tracing::warn!(target: "millstream::plugin", plugin, "{line}"),
-        wire::Level::Info => tracing::info!(target: "millstream::plugin", plugin, "{line}"),
-        wire::Level::Debug => tracing::debug!(target: "millstream::plugin", plugin, "{line}"),
-        wire::Level::Trace => tracing::trace!(target: "millstream::plugin", plugin, "{line}"),
-    }
-    Ok(())
 }

@@ -3,6 +3,8 @@
 use millstream_common::{Digest, Fault, Hint};
 use std::time::Duration;
 
+use crate::permissions::Permission;
+
 /// A component could not be loaded, or a call into it failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -14,6 +16,24 @@ pub enum WasmError {
         plugin: String,
         /// What the file is instead.
         reason: String,
+    },
+    /// The component was not compiled, because that would cost too much.
+    #[error("plugin `{plugin}` is not compiled: {what}")]
+    CompileLimit {
+        /// The plugin.
+        plugin: String,
+        /// What was too much.
+        what: String,
+        /// The setting of the host file that limits it.
+        key: &'static str,
+    },
+    /// The component asks for something that the operator did not grant to the plugin.
+    #[error("plugin `{plugin}` imports `{permission}`, which is not granted to it")]
+    NotGranted {
+        /// The plugin.
+        plugin: String,
+        /// What it asks for.
+        permission: Permission,
     },
     /// A component, but not one of ours: exports or imports are those of another world.
     #[error("plugin `{plugin}` is a component of a foreign world: {reason}")]
@@ -111,6 +131,16 @@ pub enum WasmError {
         /// The guest's words, cut to a sane length.
         message: String,
     },
+    /// The plugin or its tenant has spent what it may.
+    #[error("plugin `{plugin}` is not called, because {reason}")]
+    Overdrawn {
+        /// The plugin.
+        plugin: String,
+        /// Who has spent what.
+        reason: String,
+        /// Whether it will never be called again.
+        for_ever: bool,
+    },
     /// The host called a function in a way that its signature does not allow.
     #[error("cannot call `{function}` of plugin `{plugin}`: {reason}")]
     BadCall {
@@ -141,15 +171,21 @@ impl Hint for WasmError {
     fn fault(&self) -> Fault {
         match self {
             Self::NotAComponent { .. } | Self::ForeignWorld { .. } | Self::BadDescription { .. } => Fault::Query,
-            Self::SwapRefused { .. } => Fault::Query,
+            Self::SwapRefused { .. } | Self::CompileLimit { .. } | Self::NotGranted { .. } => Fault::Query,
             Self::Missing { .. } => Fault::Corrupt,
-            Self::Unavailable { .. } => Fault::Outside,
+            Self::Unavailable { .. } | Self::Overdrawn { for_ever: false, .. } => Fault::Outside,
             Self::BadCall { .. } | Self::Engine { .. } => Fault::Bug,
             _ => Fault::Plugin,
         }
     }
 
     fn hint(&self) -> Option<String> {
+        if let Self::CompileLimit { key, .. } = self {
+            return Some(format!("make the component smaller, or raise `{key}` in [plugins] of the host file"));
+        }
+        if let Self::NotGranted { plugin, permission } = self {
+            return Some(format!("grant `{permission}` in [grants.{plugin}] of the host file"));
+        }
         let text = match self {
             Self::NotAComponent { .. } => "build it with `millstream plugin build`",
             Self::ForeignWorld { .. } => {
@@ -160,6 +196,9 @@ impl Hint for WasmError {
             }
             Self::Memory { .. } => {
                 "raise `memory` of the plugin in the query file, or set `on_fault` to skip or dead-letter"
+            }
+            Self::Overdrawn { .. } => {
+                "raise the limit in [plugins] or [tenants] of the host file, or let the plugin do less"
             }
             Self::ResultTooLarge { .. } => "raise `result` of the plugin in the query file, or return less per batch",
             Self::Trap { .. } | Self::Garbage { .. } | Self::Refused { .. } => {

@@ -6,23 +6,34 @@
 //! Rule of its life: everything from a guest is hostile until converted: sizes, offsets, text, time, memory. A trapped
 //! instance is dropped and never entered again. The limits of [`PluginLimits`] hold for every call.
 //!
-//! It knows no SQL, no state, no batches' order, and grants a guest nothing but `log`.
+//! It knows no SQL, no state, no batches' order, and grants a guest nothing but `log`, an empty world, and what the operator names.
 
+mod account;
 pub mod build;
 mod call;
+mod compile;
 mod component;
 mod description;
+mod dice;
 mod engine;
 mod error;
 mod layout;
 mod limits;
+mod log;
+mod permissions;
 mod signature;
 mod slot;
+mod stamp;
+mod wasi;
 mod wire;
 
+pub use account::{Account, AccountLimits, Beyond, Spent, Tenant};
+pub use compile::{CacheOptions, CompileLimits, CompilerProgram, compile_stdin};
 pub use component::Component;
-pub use engine::PluginHost;
+pub use engine::{PluginHost, PluginHostOptions};
 pub use error::WasmError;
 pub use limits::PluginLimits;
+pub use permissions::{HostPattern, HttpGrant, Permission, Permissions};
 pub use signature::{FunctionKind, FunctionSignature, Volatility};
 pub use slot::{DeadLetter, FaultPolicy, PluginMetrics, PluginSlot, RowFault, ScalarOutcome, TableOutcome};
+pub use stamp::BatchStamp;

@@ -8,8 +8,15 @@
 //!
 //! It does not decide what happens to the rows of a call that broke a limit; the fault policy does.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wasmtime::ResourceLimiter;
+
+use crate::account::{AccountLimits, Held, Overdrawn, Tenant};
+use crate::dice::Dice;
+use crate::permissions::Permissions;
+use crate::stamp::CallStamp;
+use crate::wasi::Wasi;
 
 /// What one call into a plugin may use.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +40,12 @@ pub struct PluginLimits {
     pub isolation_calls: u32,
     /// Time that may be spent per batch on finding the rows at fault.
     pub isolation_time: Duration,
+    /// What all calls and instances of the plugin may spend together.
+    pub account: AccountLimits,
+    /// Whose plugin it is.
+    pub tenant: Option<Tenant>,
+    /// What it may have beyond computing; nothing by default.
+    pub permissions: Arc<Permissions>,
     /// Take a fresh instance for every call. Output never depends on it; a guest's memory is only a cache.
     pub recycle_every_call: bool,
 }
@@ -49,6 +62,9 @@ impl Default for PluginLimits {
             argument_bytes_per_call: 8 << 20,
             isolation_calls: 256,
             isolation_time: Duration::from_secs(30),
+            account: AccountLimits::default(),
+            tenant: None,
+            permissions: Arc::default(),
             recycle_every_call: false,
         }
     }
@@ -76,18 +92,28 @@ pub(crate) struct HostState {
     table_elements: usize,
     /// The limiter said no to more memory during this call.
     pub(crate) memory_refused: bool,
+    /// An account did not pay for more memory during this call.
+    pub(crate) overdrawn: Option<Overdrawn>,
+    held: Held,
     /// When the current call must be back.
     pub(crate) deadline: Instant,
     /// The deadline passed during this call.
     pub(crate) late: bool,
     /// The last line logged as an error during this call: a panic's text.
     pub(crate) last_error: Option<String>,
+    /// The batch and the place in it that the current call has.
+    pub(crate) stamp: CallStamp,
+    pub(crate) permissions: Arc<Permissions>,
+    /// Random numbers of the current call, once it asked for some.
+    dice: Option<Dice>,
+    /// What the guest has of the empty world, once it has asked for any of it.
+    pub(crate) wasi: Option<Box<Wasi>>,
     logged: u64,
     dropped_lines: u64,
 }
 
 impl HostState {
-    pub(crate) fn new(plugin: &str, limits: &PluginLimits) -> Self {
+    pub(crate) fn new(plugin: &str, limits: &PluginLimits, held: Held) -> Self {
         Self {
             plugin: plugin.to_owned(),
             memory_limit: usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX),
@@ -95,21 +121,33 @@ impl HostState {
             memory_used: 0,
             table_elements: 0,
             memory_refused: false,
+            overdrawn: None,
+            held,
             deadline: after(limits.deadline),
             late: false,
             last_error: None,
+            stamp: CallStamp::default(),
+            permissions: Arc::clone(&limits.permissions),
+            dice: None,
+            wasi: None,
             logged: 0,
             dropped_lines: 0,
         }
     }
 
     /// Forgets what happened during the call before and sets the time for the next.
-    pub(crate) fn begin_call(&mut self, deadline: Duration) {
+    pub(crate) fn begin_call(&mut self, deadline: Duration, stamp: CallStamp) {
         self.memory_refused = false;
+        self.overdrawn = None;
         self.late = false;
         self.last_error = None;
         self.logged = 0;
         self.deadline = after(deadline);
+        self.stamp = stamp;
+        self.dice = None;
+        if let Some(wasi) = &mut self.wasi {
+            wasi.begin_call();
+        }
     }
 
     /// Whether a line of `bytes` may still be written during this call.
@@ -120,6 +158,16 @@ impl HostState {
             self.dropped_lines += 1;
         }
         admitted
+    }
+
+    /// Random numbers of the current call.
+    pub(crate) fn dice(&mut self) -> &mut Dice {
+        self.dice.get_or_insert_with(|| Dice::new(self.stamp.seed(&self.plugin)))
+    }
+
+    /// Whether nothing more can be written during this call.
+    pub(crate) fn is_log_full(&self) -> bool {
+        self.logged >= self.log_limit
     }
 
     /// How many lines were dropped since the last question.
@@ -133,6 +181,10 @@ impl ResourceLimiter for HostState {
         let used = self.memory_used.saturating_add(desired.saturating_sub(current));
         if used > self.memory_limit {
             self.memory_refused = true;
+            return Ok(false);
+        }
+        if let Err(overdrawn) = self.held.take_memory((used - self.memory_used) as u64) {
+            self.overdrawn = Some(overdrawn);
             return Ok(false);
         }
         self.memory_used = used;

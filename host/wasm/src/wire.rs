@@ -15,6 +15,10 @@ pub(crate) const VERSIONS: [&str; 2] = ["0.2.0", "0.1.0"];
 pub(crate) const LOG: &str = "log";
 pub(crate) const TYPES: &str = "types";
 pub(crate) const DESCRIBE: &str = "describe";
+pub(crate) const CONFIG: &str = "config";
+pub(crate) const CLOCK: &str = "clock";
+pub(crate) const RANDOM: &str = "random";
+pub(crate) const HTTP: &str = "http";
 pub(crate) const SCALAR: &str = "scalar";
 pub(crate) const TABLE: &str = "table";
 

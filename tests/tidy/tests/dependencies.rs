@@ -38,7 +38,7 @@ fn there_is_one_version_of_what_values_are_made_of() {
 #[test]
 fn only_the_clock_asks_what_time_it_is() {
     // The age of a file on this machine is no time of a query.
-    const ALLOWED: [&str; 2] = ["host/common/src/clock.rs", "host/wasm/src/build/"];
+    const ALLOWED: [&str; 3] = ["host/common/src/clock.rs", "host/wasm/src/build/", "host/wasm/src/compile/"];
     let mut violations = Violations::default();
     let of_host = |path: &str| path.starts_with("host/") && !path.contains("/tests") && !path.contains("/benches/");
     for file in files().iter().filter(|file| file.is_rust_below(&["host/"]) && of_host(&file.path)) {

@@ -3,9 +3,10 @@
 use super::query_arguments::QueryArguments;
 use crate::failure::Failure;
 use crate::output;
+use crate::session;
 use clap::Args;
+use millstream_runtime::inspect;
 use millstream_runtime::query_file::LoadedQuery;
-use millstream_runtime::{Session, inspect};
 use std::fmt::Write;
 
 /// Plans a query, checks its options, its plugins, its output mode and what its checkpoint says; runs and creates nothing.
@@ -24,7 +25,7 @@ pub(crate) struct CheckArguments {
 /// Does it.
 pub(crate) fn run(arguments: &CheckArguments) -> Result<(), Failure> {
     let loaded = arguments.query.load()?;
-    let session = Session::new()?;
+    let session = session::of_query(&loaded);
     let checked = inspect::check(&session, &loaded.spec)?;
     let next = match &loaded.spec.checkpoint {
         Some(place) => Some(inspect::resumes(&session, place, &loaded.spec)?),

@@ -3,8 +3,9 @@
 use super::query_arguments::QueryArguments;
 use crate::failure::Failure;
 use crate::output;
+use crate::session;
 use clap::Args;
-use millstream_runtime::{Session, inspect};
+use millstream_runtime::inspect;
 
 /// Shows the logical plan, the operators with their uids, the state that they keep, and the digests of plugins.
 #[derive(Args)]
@@ -17,6 +18,6 @@ pub(crate) struct ExplainArguments {
 /// Does it.
 pub(crate) fn run(arguments: &ExplainArguments) -> Result<(), Failure> {
     let loaded = arguments.query.load()?;
-    let checked = inspect::check(&Session::new()?, &loaded.spec)?;
+    let checked = inspect::check(&session::of_query(&loaded), &loaded.spec)?;
     output::print(&checked.explain())
 }

@@ -3,6 +3,7 @@
 mod check;
 mod checkpoint;
 mod checkpoint_arguments;
+mod compile;
 mod explain;
 mod plugin;
 mod query_arguments;
@@ -14,6 +15,9 @@ mod swap;
 
 use crate::failure::Failure;
 use clap::Subcommand;
+
+/// The name of the command that compiles for other processes of this program.
+pub(crate) const COMPILE: &str = "compile-component";
 
 /// What can be asked for.
 #[derive(Subcommand)]
@@ -38,6 +42,9 @@ pub(crate) enum Command {
     /// Shows and verifies checkpoints, and spreads their state over another number of partitions.
     #[command(subcommand)]
     Checkpoint(checkpoint::CheckpointCommand),
+    /// Compiles for another process of this program.
+    #[command(name = COMPILE, hide = true)]
+    CompileComponent,
 }
 
 impl Command {
@@ -53,6 +60,7 @@ impl Command {
             Self::State(arguments) => state::run(&arguments),
             Self::Plugin(command) => command.run(),
             Self::Checkpoint(command) => command.run(),
+            Self::CompileComponent => compile::run(),
         }
     }
 }

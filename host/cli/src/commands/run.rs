@@ -4,6 +4,7 @@ use super::query_arguments::QueryArguments;
 use crate::environment;
 use crate::failure::{Failure, INTERRUPTED};
 use crate::output::{self, LiveLine};
+use crate::session;
 use clap::Args;
 use millstream_common::Hint;
 use millstream_runtime::batch_query::run_batch_query;
@@ -45,7 +46,7 @@ pub(crate) struct RunArguments {
 pub(crate) fn run(arguments: RunArguments) -> Result<(), Failure> {
     let signals = Signals::listen(arguments.quiet)?;
     let loaded = arguments.query.load()?;
-    let session = Session::new()?;
+    let session = session::of_query(&loaded);
     if arguments.batch {
         return run_batch(&session, &loaded, &signals, arguments.quiet);
     }

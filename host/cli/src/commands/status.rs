@@ -4,6 +4,7 @@ use super::query_arguments::RunningArguments;
 use crate::failure::Failure;
 use crate::output;
 use clap::Args;
+use millstream_runtime::PluginProgress;
 use millstream_runtime::control::{ControlClient, RunningQuery};
 use std::fmt::Write;
 
@@ -32,12 +33,29 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<(), Failure> {
             let refused = plugin.swap_refused.as_ref().map(|why| format!(", last swap refused: {why}"));
             // Writing to a string cannot fail.
             let _ = writeln!(text, "  plugin {} {}{}", plugin.name, plugin.digest, refused.unwrap_or_default());
+            let _ = writeln!(text, "    {}", spent(plugin));
         }
         for state in &progress.state_operators {
             let _ = writeln!(text, "  state {}: {} rows", state.uid, state.num_rows_total);
         }
     }
     output::print(&text)
+}
+
+/// What a plugin spent in the last batch.
+fn spent(plugin: &PluginProgress) -> String {
+    let ms = |us: u64| us as f64 / 1000.0;
+    let throttled =
+        if plugin.throttled_us > 0 { format!(", waited {:.0} ms", ms(plugin.throttled_us)) } else { String::new() };
+    format!(
+        "{} calls, {} rows, {} faults, {} traps, {:.1} ms of CPU, {:.1} MiB of memory{throttled}",
+        plugin.calls,
+        plugin.rows,
+        plugin.faults,
+        plugin.traps,
+        ms(plugin.cpu_us),
+        plugin.memory_bytes as f64 / f64::from(1 << 20),
+    )
 }
 
 fn line(query: &RunningQuery) -> String {

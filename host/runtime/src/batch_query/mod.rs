@@ -19,7 +19,7 @@ use millstream_common::{BatchId, BatchTime, OutputMode, QueryId, StopSignal};
 use millstream_plan::batch_query::{BatchQueryError, plan_batch_query};
 use millstream_sink::{SinkBatch, SinkContext};
 use millstream_source::SourceError;
-use millstream_wasm::FaultPolicy;
+use millstream_wasm::{BatchStamp, FaultPolicy};
 use std::sync::Arc;
 
 /// What a batch query did.
@@ -50,7 +50,10 @@ pub fn run_batch_query(
     let slots = plugins.iter().map(|plugin: &RunningPlugin| Arc::clone(&plugin.slot)).collect();
     let tables = read_tables(session, &spec.tables, stop)?;
     let batch_time = BatchTime::default();
-    batch_time.set_ms(session.clock().now_ms());
+    let time_ms = session.clock().now_ms();
+    batch_time.set_ms(time_ms);
+    let stamp = BatchStamp { query: None, batch: Some(BatchId::FIRST), time_ms };
+    plugins.iter().for_each(|plugin| plugin.slot.begin_batch(stamp));
     let input = query_input(session, spec, tables, slots, &batch_time)?;
     let inputs = Arc::new(FrozenInputs::open(session, spec, stop)?);
     let plan = plan_batch_query(&input, Arc::clone(&inputs) as _)?;

@@ -23,6 +23,7 @@ use millstream_operators::{BatchContext, EventTimeSeen, LateRows};
 use millstream_sink::{SinkBatch, SinkReport};
 use millstream_source::Offset;
 use millstream_state::{StateManifest, StateStore};
+use millstream_wasm::BatchStamp;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
@@ -65,6 +66,8 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
     timer.step(run, "getBatch");
 
     run.batch_time.set_ms(entry.batch_time_ms);
+    let stamp = BatchStamp { query: Some(run.id), batch: Some(entry.batch), time_ms: entry.batch_time_ms };
+    run.plugins.iter().for_each(|plugin| plugin.slot.begin_batch(stamp));
     let context = context(run, entry);
     let rows = run
         .pipeline
@@ -364,6 +367,10 @@ fn plugin_progress(plugin: &super::open::RunningPlugin) -> PluginProgress {
         rows: metrics.rows,
         faults: metrics.faults,
         time_us: metrics.time_us,
+        cpu_us: metrics.cpu_us,
+        memory_bytes: metrics.memory_bytes,
+        traps: metrics.traps,
+        throttled_us: metrics.throttled_us,
         swap_refused: plugin.swap_refused.clone(),
     }
 }

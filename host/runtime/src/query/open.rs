@@ -64,7 +64,9 @@ pub(super) fn plugins(
             _ => Bytes::copy_from_slice(&spec.component),
         };
         let component = host.load(&spec.name, &bytes)?;
-        let slot = PluginSlot::new(&spec.name, Arc::clone(host), component, spec.limits.clone(), spec.on_fault);
+        let slot =
+            PluginSlot::new(&spec.name, Arc::clone(host), Arc::clone(&component), spec.limits.clone(), spec.on_fault);
+        slot.check_granted(&component)?;
         running.push(RunningPlugin { slot, bytes, declared, config, swap_refused: None });
     }
     Ok(running)

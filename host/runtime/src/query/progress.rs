@@ -158,6 +158,18 @@ pub struct PluginProgress {
     pub faults: u64,
     /// Microseconds spent in calls.
     pub time_us: u64,
+    /// Microseconds of CPU time spent in calls.
+    #[serde(default)]
+    pub cpu_us: u64,
+    /// The most memory that its instances had together since the query started, in bytes.
+    #[serde(default)]
+    pub memory_bytes: u64,
+    /// Calls that ended in a trap, at the deadline, at a limit, or in nonsense.
+    #[serde(default)]
+    pub traps: u64,
+    /// Microseconds that calls waited because the plugin or its tenant had spent its CPU time.
+    #[serde(default)]
+    pub throttled_us: u64,
     /// Why the last swap that was asked for did not happen, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap_refused: Option<String>,

@@ -19,16 +19,42 @@
 //! deadline_max = "10 seconds"
 //! result = "64 MiB"
 //! result_max = "64 MiB"
+//! log = "64 KiB"                                 # lines of log that one call may write
+//! instances = 64                                 # of each plugin at a time; without it as many as there are callers
+//! cpu_per_second = "500 ms"                      # of each plugin; without it there is no limit
+//! cpu_beyond = "throttle"                        # or reject, terminate
+//! component_max = "256 MiB"                      # the file of a component
+//! compile_time = "5 minutes"                     # CPU time for compiling one
+//! compile_memory = "4 GiB"
+//! cache = "/var/cache/millstream"                # compiled components; "off" for none; default: in the user's cache
+//! cache_size = "2 GiB"
+//!
+//! [grants.enrich]                                # what plugins of this name may have; without it: nothing
+//! config = true                                  # options of the query, [plugin.enrich.config]
+//! clock = true                                   # the time of the batch
+//! random = true                                  # random numbers, the same when a batch is run again
+//! http = ["api.example.com", "*.example.org:8443"]
+//! http_private = false                           # also at addresses of private networks and of this machine
+//! http_response = "8 MiB"
+//!
+//! [tenants.acme]                                 # what all plugins of queries with `tenant = "acme"` spend together
+//! cpu_per_second = "2 seconds"
+//! cpu_beyond = "throttle"
+//! memory = "4 GiB"
+//! instances = 500
 //!
 //! [settings]
 //! spark.sql.shuffle.partitions = 4               # where the query file says nothing
 //! ```
 
+use super::accounts::{self, RawTenant};
+use super::permissions::{self, RawPermissions};
 use super::plugins::{self, PluginGrants};
 use super::scalar::{DottedScalars, Scalar};
 use super::text::SourceText;
-use super::{FILE_BYTES, Origin, QueryFileError, size};
+use super::{FILE_BYTES, Origin, QueryFileError, compiling, size};
 use crate::Settings;
+use millstream_wasm::{Permissions, PluginHostOptions, Tenant};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -48,6 +74,10 @@ struct RawHost {
     object_store: BTreeMap<String, Spanned<RawSecret>>,
     #[serde(default)]
     plugins: RawGrants,
+    #[serde(default)]
+    grants: BTreeMap<String, RawPermissions>,
+    #[serde(default)]
+    tenants: BTreeMap<String, RawTenant>,
     #[serde(default)]
     settings: DottedScalars,
 }
@@ -75,6 +105,15 @@ pub(super) struct RawGrants {
     pub(super) deadline_max: Option<Spanned<Scalar>>,
     pub(super) result: Option<Spanned<Scalar>>,
     pub(super) result_max: Option<Spanned<Scalar>>,
+    pub(super) log: Option<Spanned<Scalar>>,
+    pub(super) instances: Option<Spanned<Scalar>>,
+    pub(super) cpu_per_second: Option<Spanned<Scalar>>,
+    pub(super) cpu_beyond: Option<Spanned<String>>,
+    pub(super) component_max: Option<Spanned<Scalar>>,
+    pub(super) compile_time: Option<Spanned<Scalar>>,
+    pub(super) compile_memory: Option<Spanned<Scalar>>,
+    pub(super) cache: Option<Spanned<String>>,
+    pub(super) cache_size: Option<Spanned<Scalar>>,
 }
 
 /// A value, or the variable of the environment that has it.
@@ -101,7 +140,7 @@ impl<'de> Deserialize<'de> for RawSecret {
 }
 
 /// The host file, checked; without one everything is at its default.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct HostFile {
     pub(super) run_dir: Option<(PathBuf, Origin)>,
     /// Where state goes that has no room in memory.
@@ -111,8 +150,29 @@ pub(super) struct HostFile {
     /// Name, value, origin.
     pub(super) object_store: Vec<(String, String, Origin)>,
     pub(super) grants: PluginGrants,
+    /// By name of plugin.
+    pub(super) permissions: BTreeMap<String, Permissions>,
+    /// By name.
+    pub(super) tenants: BTreeMap<String, Tenant>,
+    pub(super) compiling: PluginHostOptions,
     /// Name, value, origin.
     pub(super) settings: Vec<(String, String, Origin)>,
+}
+
+impl Default for HostFile {
+    fn default() -> Self {
+        Self {
+            run_dir: None,
+            spill: None,
+            state_memory: None,
+            object_store: Vec::new(),
+            grants: PluginGrants::default(),
+            permissions: BTreeMap::new(),
+            tenants: BTreeMap::new(),
+            compiling: compiling::default_options(),
+            settings: Vec::new(),
+        }
+    }
 }
 
 /// Loads the host file, if there is one.
@@ -138,6 +198,9 @@ pub(super) fn load(path: Option<&Path>, env: &[(String, String)]) -> Result<Host
     });
     let object_store = object_store.collect::<Result<Vec<_>, QueryFileError>>()?;
     let grants = plugins::grants(&text, &raw.plugins)?;
+    let permissions = permissions::grants(&text, &raw.grants)?;
+    let tenants = accounts::tenants(&text, &raw.tenants)?;
+    let compiling = compiling::options(&text, &raw.plugins)?;
     let mut settings = Vec::new();
     for (name, value) in raw.settings.0 {
         Settings::default()
@@ -145,7 +208,7 @@ pub(super) fn load(path: Option<&Path>, env: &[(String, String)]) -> Result<Host
             .map_err(|error| QueryFileError::Syntax { place: text.place_of(&value), message: error.to_string() })?;
         settings.push((name, value.get_ref().0.clone(), Origin::HostFile(text.place_of(&value))));
     }
-    Ok(HostFile { run_dir, spill, state_memory, object_store, grants, settings })
+    Ok(HostFile { run_dir, spill, state_memory, object_store, grants, permissions, tenants, compiling, settings })
 }
 
 fn secret_value(

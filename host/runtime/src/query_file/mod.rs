@@ -25,10 +25,13 @@
 //!
 //! It opens no source, no sink and no checkpoint; of the files that a query names it reads the SQL and the components.
 
+mod accounts;
+mod compiling;
 mod connectors;
 mod environment;
 mod error;
 mod host_file;
+mod permissions;
 mod plugins;
 mod raw;
 mod scalar;
@@ -45,6 +48,7 @@ pub use error::{Place, QueryFileError};
 pub use value::{Origin, Value};
 
 use crate::QuerySpec;
+use millstream_wasm::PluginHostOptions;
 use std::path::{Path, PathBuf};
 
 /// The most bytes of a query file or host file.
@@ -76,6 +80,8 @@ pub struct LoadedQuery {
     pub file: PathBuf,
     /// Where the host file wants the control sockets of running queries.
     pub run_dir: Option<PathBuf>,
+    /// How its plugins are compiled, and where compiled ones are kept.
+    pub plugin_host: PluginHostOptions,
 }
 
 /// What the host file says about object stores and folders, for commands that need no query.
@@ -85,6 +91,8 @@ pub struct HostPlaces {
     pub object_store: Vec<(String, String)>,
     /// Where the control sockets of running queries are.
     pub run_dir: Option<PathBuf>,
+    /// How plugins are compiled, and where compiled ones are kept.
+    pub plugin_host: PluginHostOptions,
 }
 
 /// Loads a query file under a host file, an environment and flags.
@@ -125,5 +133,5 @@ pub fn load_host_places(host: Option<&Path>, env: &[(String, String)]) -> Result
     let environment = environment::Environment::read(env)?;
     let host = host_file::load(host.or(environment.host_file.as_deref()), env)?;
     let object_store = host.object_store.into_iter().map(|(name, value, _)| (name, value)).collect();
-    Ok(HostPlaces { object_store, run_dir: host.run_dir.map(|(path, _)| path) })
+    Ok(HostPlaces { object_store, run_dir: host.run_dir.map(|(path, _)| path), plugin_host: host.compiling })
 }

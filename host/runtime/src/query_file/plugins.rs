@@ -1,15 +1,16 @@
 //! Plugins: what the query asks for, under what the operator grants.
 
-use super::host_file::RawGrants;
+use super::host_file::{HostFile, RawGrants};
 use super::raw::RawPlugin;
 use super::scalar::Scalar;
 use super::text::{self, SourceText};
-use super::{COMPONENT_BYTES, Origin, QueryFileError, Value, size};
+use super::{COMPONENT_BYTES, Origin, QueryFileError, Value, accounts, permissions, size};
 use crate::PluginSpec;
 use millstream_common::duration;
-use millstream_wasm::{FaultPolicy, PluginLimits};
+use millstream_wasm::{AccountLimits, FaultPolicy, PluginLimits};
 use std::fmt::Display;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use toml::Spanned;
 
@@ -19,6 +20,8 @@ const MEMORY_BYTES: u64 = 4 << 30;
 const DEADLINE: Duration = Duration::from_secs(3600);
 /// The largest result.
 const RESULT_BYTES: u64 = 2 << 30;
+/// The most log of one call.
+const LOG_BYTES: u64 = 1 << 30;
 
 /// One limit: what a plugin gets, and the most that it can ask for.
 #[derive(Debug)]
@@ -33,6 +36,8 @@ pub(super) struct PluginGrants {
     memory: Grant<u64>,
     deadline: Grant<Duration>,
     result: Grant<u64>,
+    log_bytes_per_call: u64,
+    account: AccountLimits,
 }
 
 impl Default for PluginGrants {
@@ -42,6 +47,8 @@ impl Default for PluginGrants {
             memory: Grant { default: (limits.memory_bytes, Origin::Default), maximum: MEMORY_BYTES },
             deadline: Grant { default: (limits.deadline, Origin::Default), maximum: DEADLINE },
             result: Grant { default: (limits.result_bytes, Origin::Default), maximum: RESULT_BYTES },
+            log_bytes_per_call: limits.log_bytes_per_call,
+            account: AccountLimits::default(),
         }
     }
 }
@@ -49,10 +56,25 @@ impl Default for PluginGrants {
 /// The grants of a host file.
 pub(super) fn grants(text: &SourceText, raw: &RawGrants) -> Result<PluginGrants, QueryFileError> {
     let grants = PluginGrants::default();
+    let log_bytes_per_call = match &raw.log {
+        None => grants.log_bytes_per_call,
+        Some(raw) => {
+            let value = &raw.get_ref().0;
+            size::within(value, (0, LOG_BYTES)).map_err(|reason| text.invalid(raw, "plugins.log", value, reason))?
+        }
+    };
+    let account = AccountLimits {
+        cpu_per_second: accounts::cpu(text, "plugins.cpu_per_second".into(), &raw.cpu_per_second)?,
+        beyond: accounts::beyond(text, "plugins.cpu_beyond".into(), &raw.cpu_beyond)?,
+        memory_bytes: None,
+        instances: accounts::instances(text, "plugins.instances".into(), &raw.instances)?,
+    };
     Ok(PluginGrants {
         memory: grant(text, grants.memory, ("memory", &raw.memory), &raw.memory_max, memory)?,
         deadline: grant(text, grants.deadline, ("deadline", &raw.deadline), &raw.deadline_max, deadline)?,
         result: grant(text, grants.result, ("result", &raw.result), &raw.result_max, result)?,
+        log_bytes_per_call,
+        account,
     })
 }
 
@@ -108,9 +130,10 @@ pub(super) fn plugin(
     text: &SourceText,
     name: &str,
     raw: &Spanned<RawPlugin>,
-    grants: &PluginGrants,
+    host: &HostFile,
     values: &mut Vec<Value>,
 ) -> Result<PluginSpec, QueryFileError> {
+    let grants = &host.grants;
     let place = text.place_of(raw);
     let key = |of: &str| format!("plugin.{name}.{of}");
     let plugin = raw.get_ref();
@@ -140,6 +163,9 @@ pub(super) fn plugin(
         memory_bytes: memory.0,
         deadline: deadline.0,
         result_bytes: result.0,
+        log_bytes_per_call: grants.log_bytes_per_call,
+        permissions: Arc::new(permissions::of_plugin(text, name, &host.permissions, &plugin.config)?),
+        account: grants.account.clone(),
         ..PluginLimits::default()
     };
     Ok(PluginSpec { name: name.to_owned(), component: bytes, limits, on_fault: on_fault.0 })

@@ -15,6 +15,7 @@ pub(super) struct RawQuery {
     pub(super) output_mode: Option<Spanned<String>>,
     pub(super) trigger: Option<Spanned<String>>,
     pub(super) checkpoint: Option<Spanned<String>>,
+    pub(super) tenant: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) source: Vec<Spanned<RawSource>>,
     #[serde(default)]
@@ -83,6 +84,8 @@ pub(super) struct RawPlugin {
     pub(super) memory: Option<Spanned<Scalar>>,
     pub(super) deadline: Option<Spanned<Scalar>>,
     pub(super) result: Option<Spanned<Scalar>>,
+    #[serde(default)]
+    pub(super) config: RawOptions,
 }
 
 /// `[sink]` and `[late_rows]`.

@@ -342,3 +342,65 @@ fn memory_of_state_is_the_operators_and_is_shown() {
     }
     assert!(refusal(&format!("{MINIMAL}\n[state]\nmemory = \"1 MiB\"")).contains("state"));
 }
+
+#[test]
+fn the_operator_grants_permissions_to_names() {
+    let host = |text: &'static str| ("host.toml", text);
+    let query = |rest: &str| MINIMAL.replace("[sink]", &format!("[plugin.p]\ncomponent = \"p\"\n{rest}\n[sink]"));
+    let load =
+        |host, query: &str| Files::new(&[("p", ""), ("query.toml", query), host]).load(&[], Overrides::default());
+    let nothing = load(host(""), &query("")).unwrap();
+    assert_eq!(*nothing.spec.plugins[0].limits.permissions, millstream_wasm::Permissions::default());
+
+    let generous = host(
+        "[grants.p]\nconfig = true\nclock = true\nrandom = true\nhttp = [\"api.example.com\", \"*.example.org:8443\"]\n\
+         http_private = true\nhttp_response = \"1 MiB\"\n[grants.other]\nclock = true",
+    );
+    let loaded = load(generous, &query("[plugin.p.config]\nlevel = 3\n\"a.b\" = \"c\"")).unwrap();
+    let permissions = &loaded.spec.plugins[0].limits.permissions;
+    assert!(permissions.clock && permissions.random);
+    let config = permissions.config.as_ref().unwrap();
+    assert_eq!((config["level"].as_str(), config["a.b"].as_str()), ("3", "c"));
+    let http = permissions.http.as_ref().unwrap();
+    assert_eq!((http.hosts.len(), http.private, http.response_bytes), (2, true, 1 << 20));
+
+    let error = load(host(""), &query("[plugin.p.config]\nlevel = 3")).unwrap_err();
+    assert!(error.to_string().contains("does not grant `config` in [grants.p]"), "{error}");
+    let error = load(host("[grants.p]\nhttp = [\"http://a\"]"), &query("")).unwrap_err();
+    assert!(error.to_string().contains("`http://a` is no host"), "{error}");
+    assert!(load(host("[grants.p]\nfiles = true"), &query("")).is_err());
+}
+
+#[test]
+fn accounts_and_compiling_are_the_operators() {
+    let query = MINIMAL.replace("[sink]", "[plugin.p]\ncomponent = \"p\"\n[sink]");
+    let of_tenant = format!("tenant = \"acme\"\n{query}");
+    let load = |host: &str, query: &str| {
+        Files::new(&[("p", ""), ("query.toml", query), ("host.toml", host)]).load(&[], Overrides::default())
+    };
+    let host = "[plugins]\nlog = \"1 KiB\"\ninstances = 7\ncpu_per_second = \"500 ms\"\ncpu_beyond = \"reject\"\n\
+                component_max = \"1 MiB\"\ncompile_time = \"10 seconds\"\ncompile_memory = \"1 GiB\"\ncache = \"here\"\n\
+                cache_size = \"10 MiB\"\n[tenants.acme]\ncpu_per_second = \"2 seconds\"\nmemory = \"1 GiB\"\ninstances = 9";
+    let loaded = load(host, &of_tenant).unwrap();
+    let limits = &loaded.spec.plugins[0].limits;
+    assert_eq!(limits.log_bytes_per_call, 1 << 10);
+    let account = &limits.account;
+    assert_eq!((account.instances, account.cpu_per_second), (Some(7), Some(Duration::from_millis(500))));
+    assert_eq!(account.beyond, millstream_wasm::Beyond::Reject);
+    let tenant = limits.tenant.as_ref().unwrap();
+    assert_eq!(
+        (tenant.name.as_str(), tenant.limits.memory_bytes, tenant.limits.instances),
+        ("acme", Some(1 << 30), Some(9))
+    );
+    let compile = &loaded.plugin_host.compile;
+    assert_eq!((compile.component_bytes, compile.memory_bytes, compile.time.as_secs()), (1 << 20, 1 << 30, 10));
+    let cache = loaded.plugin_host.cache.as_ref().unwrap();
+    assert!(cache.folder.is_absolute() && cache.folder.ends_with("here"));
+    assert_eq!(cache.limit_bytes, 10 << 20);
+
+    assert_eq!(load("[plugins]\ncache = \"off\"", &query).unwrap().plugin_host.cache, None);
+    assert!(load("", &of_tenant).unwrap_err().to_string().contains("no [tenants] entry"));
+    for wrong in ["instances = 0", "cpu_per_second = \"0 s\"", "cpu_beyond = \"cry\"", "compile_time = \"0 s\""] {
+        assert!(load(&format!("[plugins]\n{wrong}"), &query).is_err(), "{wrong}");
+    }
+}

@@ -4,7 +4,9 @@ use super::environment::Environment;
 use super::host_file::HostFile;
 use super::raw::RawQuery;
 use super::text::{self, SourceText, shortened};
-use super::{LoadedQuery, Origin, Overrides, QueryFileError, SQL_BYTES, Value, connectors, plugins, size, trigger};
+use super::{
+    LoadedQuery, Origin, Overrides, QueryFileError, SQL_BYTES, Value, accounts, connectors, plugins, size, trigger,
+};
 use crate::{QuerySpec, Settings, StateLimits};
 use millstream_common::{OperatorUid, OutputMode, Trigger};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,9 +45,10 @@ pub(super) fn query(
     let tables = raw.table.iter().map(|raw| connectors::table(text, raw, &mut of_connectors));
     let tables = tables.collect::<Result<Vec<_>, _>>()?;
     check_names(text, &raw)?;
-    let plugins =
-        raw.plugin.iter().map(|(name, raw)| plugins::plugin(text, name, raw, &host.grants, &mut of_connectors));
-    let plugins = plugins.collect::<Result<Vec<_>, _>>()?;
+    let plugins = raw.plugin.iter().map(|(name, raw)| plugins::plugin(text, name, raw, host, &mut of_connectors));
+    let mut plugins = plugins.collect::<Result<Vec<_>, _>>()?;
+    let tenant = accounts::tenant(text, &raw.tenant, &host.tenants, &mut of_connectors)?;
+    plugins.iter_mut().for_each(|plugin| plugin.limits.tenant = tenant.clone());
     let uids = uids(text, &raw, &mut of_connectors)?;
     values.append(&mut of_connectors);
 
@@ -74,7 +77,8 @@ pub(super) fn query(
         late_rows,
     };
     let file = text.path.file_name().map_or_else(|| text.folder.clone(), |name| text.folder.join(name));
-    Ok(LoadedQuery { spec, values, file, run_dir: host.run_dir.as_ref().map(|(folder, _)| folder.clone()) })
+    let run_dir = host.run_dir.as_ref().map(|(folder, _)| folder.clone());
+    Ok(LoadedQuery { spec, values, file, run_dir, plugin_host: host.compiling.clone() })
 }
 
 fn name(text: &SourceText, raw: &RawQuery, values: &mut Vec<Value>) -> Result<Option<String>, QueryFileError> {

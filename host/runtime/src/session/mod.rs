@@ -22,7 +22,7 @@ use millstream_common::{Clock, DurableFiles, SystemClock};
 use millstream_plan::FramePlanner;
 use millstream_sink::{SinkFactory, SinkRegistry};
 use millstream_source::SourceRegistry;
-use millstream_wasm::PluginHost;
+use millstream_wasm::{PluginHost, PluginHostOptions};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,6 +46,7 @@ struct Inner {
     open_checkpoint: OpenCheckpoint,
     settings: Mutex<Settings>,
     state_limits: Mutex<StateLimits>,
+    plugin_host_options: PluginHostOptions,
     plugin_host: OnceLock<Arc<PluginHost>>,
     /// Temporary views with their names, by name in lower case.
     views: Mutex<BTreeMap<String, (String, DataFrame)>>,
@@ -64,6 +65,7 @@ pub struct SessionBuilder {
     sources: SourceRegistry,
     sinks: SinkRegistry,
     open_checkpoint: OpenCheckpoint,
+    plugin_host: PluginHostOptions,
 }
 
 impl SessionBuilder {
@@ -95,6 +97,13 @@ impl SessionBuilder {
         self
     }
 
+    /// Another way to compile plugins: in a process of its own, or with a cache of compiled ones.
+    #[must_use]
+    pub fn plugin_host(mut self, options: PluginHostOptions) -> Self {
+        self.plugin_host = options;
+        self
+    }
+
     /// The session.
     pub fn build(self) -> Session {
         let inner = Inner {
@@ -103,6 +112,7 @@ impl SessionBuilder {
             open_checkpoint: self.open_checkpoint,
             settings: Mutex::default(),
             state_limits: Mutex::default(),
+            plugin_host_options: self.plugin_host,
             plugin_host: OnceLock::new(),
             views: Mutex::default(),
             planner: Mutex::default(),
@@ -134,6 +144,7 @@ impl Session {
             sources: SourceRegistry::with_builtins(),
             sinks: SinkRegistry::with_builtins(),
             open_checkpoint: Arc::new(|place, options| Ok(millstream_checkpoint::open_files(place, options)?)),
+            plugin_host: PluginHostOptions::default(),
         }
     }
 
@@ -250,7 +261,7 @@ impl Session {
         if let Some(host) = self.inner.plugin_host.get() {
             return Ok(Arc::clone(host));
         }
-        let host = PluginHost::new()?;
+        let host = PluginHost::with(&self.inner.plugin_host_options)?;
         Ok(Arc::clone(self.inner.plugin_host.get_or_init(|| host)))
     }
 

@@ -4,7 +4,6 @@ use arrow::datatypes::FieldRef;
 
 use crate::component::Component;
 use crate::signature::FunctionSignature;
-use crate::wire;
 
 /// Every difference that forbids a swap, one sentence each.
 pub(super) fn differences(old: &Component, new: &Component) -> Vec<String> {
@@ -13,12 +12,6 @@ pub(super) fn differences(old: &Component, new: &Component) -> Vec<String> {
         match new.function(&before.name) {
             None => differences.push(format!("function `{}` is gone", before.name)),
             Some((_, after)) => compare(before, after, &mut differences),
-        }
-    }
-    for import in new.imports() {
-        let granted = matches!(wire::known(import), Some(wire::LOG | wire::TYPES));
-        if !granted && !old.imports().contains(import) {
-            differences.push(format!("it imports `{import}`, which the running one does not"));
         }
     }
     differences

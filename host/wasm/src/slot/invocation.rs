@@ -26,6 +26,7 @@ use crate::component::Component;
 use crate::error::WasmError;
 use crate::layout::encode;
 use crate::signature::{FunctionKind, FunctionSignature};
+use crate::stamp::CallStamp;
 use crate::wire::BatchRef;
 
 pub(super) struct Invocation<'a> {
@@ -40,6 +41,7 @@ pub(super) struct Invocation<'a> {
     metrics: PluginMetrics,
     first_failure: Option<Instant>,
     failed_calls: u32,
+    stamp: CallStamp,
 }
 
 impl<'a> Invocation<'a> {
@@ -62,17 +64,21 @@ impl<'a> Invocation<'a> {
             metrics: PluginMetrics::default(),
             first_failure: None,
             failed_calls: 0,
+            stamp: slot.take_stamp(),
         }
     }
 
     /// Computes all rows.
     pub(super) fn run(mut self, rows: usize) -> Result<(Vec<Piece>, Vec<RowFault>), WasmError> {
+        let clock = self.slot.admit()?;
         let start = Instant::now();
         let result = self.pieces(rows);
         if let Some((instance, _)) = self.instance.take() {
             self.slot.give_back(self.component, instance);
         }
+        let cpu_us = self.slot.settle(clock);
         let total = &mut *locked(&self.slot.metrics);
+        total.cpu_us += cpu_us;
         total.calls += self.metrics.calls;
         total.traps += self.metrics.traps;
         total.rows += rows as u64;
@@ -147,6 +153,7 @@ impl<'a> Invocation<'a> {
 
     fn compute(&mut self, range: &Range<usize>) -> Result<Piece, Failure> {
         let rows = range.len();
+        self.stamp.row = range.start as u64;
         let columns: Vec<ArrayRef> = self.arguments.iter().map(|column| column.slice(range.start, rows)).collect();
         if self.signature.nulls_passed {
             return self.attempt(&columns, rows);
@@ -202,6 +209,7 @@ impl<'a> Invocation<'a> {
             return Err(Failure::Engine("a call without an instance".into()));
         };
         self.metrics.calls += 1;
+        instance.stamp(self.stamp);
         let limits = &self.slot.limits;
         let fields = &self.signature.results;
         let result = match (self.signature.kind, fields.first()) {

@@ -14,6 +14,7 @@ mod outcome;
 mod piece;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use arrow::array::{ArrayRef, UInt32Array};
 use arrow::datatypes::Field;
@@ -21,6 +22,7 @@ use millstream_common::Digest;
 
 pub use outcome::{DeadLetter, FaultPolicy, PluginMetrics, RowFault, ScalarOutcome, TableOutcome};
 
+use crate::account::{Account, CpuClock, Held, Spent};
 use crate::call::Instance;
 use crate::component::Component;
 use crate::engine::PluginHost;
@@ -28,6 +30,7 @@ use crate::error::WasmError;
 use crate::layout::encode;
 use crate::limits::PluginLimits;
 use crate::signature::{FunctionKind, FunctionSignature};
+use crate::stamp::{BatchStamp, CallStamp};
 use invocation::Invocation;
 use piece::Piece;
 
@@ -41,12 +44,20 @@ pub struct PluginSlot {
     idle: Mutex<Vec<Instance>>,
     dead_letters: Mutex<Vec<DeadLetter>>,
     metrics: Mutex<PluginMetrics>,
+    /// The stamp of the next invocation.
+    stamp: Mutex<CallStamp>,
+    /// Who pays: the plugin, and its tenant.
+    accounts: Vec<Arc<Account>>,
 }
 
 impl std::fmt::Debug for PluginSlot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PluginSlot").field("name", &self.name).field("digest", &self.digest()).finish_non_exhaustive()
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -62,6 +73,8 @@ impl PluginSlot {
         limits: PluginLimits,
         policy: FaultPolicy,
     ) -> Arc<Self> {
+        let mut accounts = vec![Account::new("the plugin", &limits.account)];
+        accounts.extend(limits.tenant.as_ref().map(|tenant| host.account_of(tenant)));
         Arc::new(Self {
             name: name.to_owned(),
             host,
@@ -71,6 +84,8 @@ impl PluginSlot {
             idle: Mutex::default(),
             dead_letters: Mutex::default(),
             metrics: Mutex::default(),
+            stamp: Mutex::default(),
+            accounts,
         })
     }
 
@@ -99,13 +114,68 @@ impl PluginSlot {
         &self.limits
     }
 
+    /// What the plugin has spent since the slot was made.
+    pub fn spent(&self) -> Spent {
+        self.accounts[0].spent()
+    }
+
+    /// Begins a request: waits or fails when an account is overdrawn.
+    fn admit(&self) -> Result<CpuClock, WasmError> {
+        let now = Instant::now();
+        let mut wait = Duration::ZERO;
+        for account in &self.accounts {
+            let needed = account.admit(now).map_err(|overdrawn| overdrawn.into_error(self.name.clone()))?;
+            wait = wait.max(needed);
+        }
+        if !wait.is_zero() {
+            locked(&self.metrics).throttled_us += micros(wait);
+            std::thread::sleep(wait);
+        }
+        Ok(CpuClock::start())
+    }
+
+    /// Ends a request: the accounts pay for it. The CPU time it took, in microseconds.
+    fn settle(&self, clock: CpuClock) -> u64 {
+        let took = clock.passed();
+        self.accounts.iter().for_each(|account| account.pay(took));
+        micros(took)
+    }
+
+    /// Whether the plugin may have all that `component` asks for.
+    ///
+    /// # Errors
+    ///
+    /// [`WasmError::NotGranted`] if not.
+    pub fn check_granted(&self, component: &Component) -> Result<(), WasmError> {
+        let permissions = &self.limits.permissions;
+        match component.asks_for().into_iter().find(|permission| !permissions.grants(*permission)) {
+            None => Ok(()),
+            Some(permission) => Err(WasmError::NotGranted { plugin: self.name.clone(), permission }),
+        }
+    }
+
+    /// Says which batch the calls to come belong to. What guests see of time and random numbers follows from it.
+    pub fn begin_batch(&self, batch: BatchStamp) {
+        *locked(&self.stamp) = CallStamp { batch, ..CallStamp::default() };
+    }
+
+    /// The stamp of an invocation; the next one has another.
+    fn take_stamp(&self) -> CallStamp {
+        let mut next = locked(&self.stamp);
+        let stamp = *next;
+        next.invocation += 1;
+        stamp
+    }
+
     /// Whether `next` may take the place of the running component.
     ///
     /// # Errors
     ///
-    /// [`WasmError::SwapRefused`] with every difference that a running plan would notice: functions that are gone,
-    /// other kinds, argument or result types, names, assumptions, or new imports. New functions are no difference.
+    /// [`WasmError::NotGranted`] when it asks for more than the plugin may have; [`WasmError::SwapRefused`] with every
+    /// difference that a running plan would notice: functions that are gone, other kinds, argument or result types,
+    /// names, assumptions. New functions are no difference.
     pub fn check_swap(&self, next: &Component) -> Result<(), WasmError> {
+        self.check_granted(next)?;
         let differences = compare::differences(&self.component(), next);
         if differences.is_empty() {
             return Ok(());
@@ -166,7 +236,8 @@ impl PluginSlot {
 
     /// What was counted since the last question.
     pub fn take_metrics(&self) -> PluginMetrics {
-        std::mem::take(&mut *locked(&self.metrics))
+        let memory_bytes = self.accounts[0].spent().memory_high_bytes;
+        PluginMetrics { memory_bytes, ..std::mem::take(&mut *locked(&self.metrics)) }
     }
 
     fn run(
@@ -233,7 +304,8 @@ impl PluginSlot {
             }
         }
         locked(&self.metrics).instances += 1;
-        Ok((Instance::new(self.host.engine(), &component.entry, &self.name, &self.limits)?, false))
+        let held = Held::new(&self.accounts).map_err(|overdrawn| overdrawn.into_error(self.name.clone()))?;
+        Ok((Instance::new(self.host.engine(), &component.entry, &self.name, &self.limits, held)?, false))
     }
 
     fn give_back(&self, component: &Arc<Component>, instance: Instance) {

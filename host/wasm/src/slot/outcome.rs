@@ -76,4 +76,10 @@ pub struct PluginMetrics {
     pub instances: u64,
     /// Wall time in the slot, in microseconds.
     pub time_us: u64,
+    /// CPU time in the slot, in microseconds.
+    pub cpu_us: u64,
+    /// Time that calls waited because the plugin or its tenant had spent its CPU time, in microseconds.
+    pub throttled_us: u64,
+    /// The most memory that the instances had together since the slot was made, in bytes.
+    pub memory_bytes: u64,
 }

@@ -3,8 +3,8 @@
 use super::inspect;
 use crate::failure::Failure;
 use crate::output;
+use crate::session;
 use clap::Args;
-use millstream_runtime::Session;
 use millstream_runtime::inspect::{Profile, Project, build_plugin, component, guest_target_dir};
 use millstream_runtime::query_file::read_component;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &BuildArguments) -> Result<(), Failure> {
         (None, None) => built.clone(),
     };
     let bytes = read_component(&built)?;
-    let report = component(&Session::new()?, &out.display().to_string(), &bytes)?;
+    let report = component(&session::of_user(), &out.display().to_string(), &bytes)?;
     replace(&out, &bytes)?;
     output::print(&format!("{}\n{}", out.display(), inspect::describe(&report)))
 }

@@ -2,11 +2,12 @@
 
 use crate::failure::Failure;
 use crate::output;
+use crate::session;
 use clap::Args;
 use millstream_common::{Digest, Fault, Hint};
+use millstream_runtime::RuntimeError;
 use millstream_runtime::inspect::{ComponentReport, component};
 use millstream_runtime::query_file::read_component;
-use millstream_runtime::{RuntimeError, Session};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -29,7 +30,7 @@ pub(crate) struct InspectArguments {
 pub(crate) fn run(arguments: &InspectArguments) -> Result<(), Failure> {
     let bytes = read_component(&arguments.file)?;
     let name = arguments.file.display().to_string();
-    let session = Session::new()?;
+    let session = session::of_user();
     match component(&session, &name, &bytes) {
         Ok(report) if arguments.json => {
             let json = serde_json::to_string_pretty(&report);
