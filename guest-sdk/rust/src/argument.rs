@@ -23,6 +23,11 @@ pub trait Argument<'a>: Sized {
     fn open(reader: &mut Reader<'a>) -> Self::Column;
     /// The value of a row; `None` where it is null and the type cannot be.
     fn get(column: &Self::Column, row: usize) -> Option<Self>;
+
+    /// As [`Self::open`], where the type stands for whole rows: a row type takes the buffers of its fields.
+    fn open_columns(reader: &mut Reader<'a>) -> Self::Column {
+        Self::open(reader)
+    }
 }
 
 /// The buffers of a column.

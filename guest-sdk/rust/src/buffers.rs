@@ -38,6 +38,11 @@ pub struct Validity<'a> {
 }
 
 impl Validity<'_> {
+    /// No bitmap.
+    pub fn all() -> Self {
+        Self { bytes: None }
+    }
+
     /// Whether row `row` is not null.
     #[inline(always)]
     pub fn is_valid(&self, row: usize) -> bool {

@@ -66,12 +66,6 @@ pub enum Call {
     Table(fn(&Batch) -> Result<TableOutput, CallError>),
 }
 
-/// All functions of a plugin.
-pub trait Plugin {
-    /// The functions, in the order of their numbers.
-    const FUNCTIONS: &'static [&'static Function];
-}
-
 /// Computes a scalar function; `call` gives `None` for rows with a null that the function does not take.
 ///
 /// # Errors
@@ -201,106 +195,4 @@ pub fn table_of_result<R: Outcome, I: IntoIterator<Item = R>, E: IntoFailure>(
         }
     }
     Ok(rows.finish())
-}
-
-/// The exports of the component, for whatever implements [`Plugin`].
-#[cfg(target_arch = "wasm32")]
-#[allow(missing_docs, reason = "generated from wit/, where every item has its document")]
-#[allow(unsafe_code, unreachable_pub, reason = "generated: the canonical ABI")]
-pub mod bindings {
-    use super::{Call, CallError, Plugin, Schema};
-
-    wit_bindgen::generate!({
-        path: "../../wit",
-        world: "function-plugin",
-        pub_export_macro: true,
-        default_bindings_module: "millstream_sdk::private::bindings",
-    });
-
-    use exports::millstream::plugin::{describe, scalar, table};
-    use millstream::plugin::types;
-
-    fn fields(fill: fn(&mut Schema)) -> Vec<types::Field> {
-        let mut schema = Schema::default();
-        fill(&mut schema);
-        let field = |field: crate::schema::Field| types::Field {
-            name: field.name,
-            format: field.format,
-            nullable: field.nullable,
-            children: field.children,
-        };
-        schema.fields.into_iter().map(field).collect()
-    }
-
-    impl<P: Plugin> describe::Guest for P {
-        fn describe() -> Vec<describe::Function> {
-            crate::log::log_panics();
-            let function = |function: &&super::Function| describe::Function {
-                name: function.name.to_owned(),
-                kind: match function.call {
-                    Call::Scalar(_) => describe::Kind::Scalar,
-                    Call::Table(_) => describe::Kind::Table,
-                },
-                arguments: fields(function.arguments),
-                results: fields(function.results),
-                volatility: match function.volatile {
-                    true => describe::Volatility::Volatile,
-                    false => describe::Volatility::Immutable,
-                },
-                nulls: describe::Nulls::Passed,
-            };
-            P::FUNCTIONS.iter().map(function).collect()
-        }
-    }
-
-    fn error(error: CallError) -> types::Error {
-        match error {
-            CallError::InvalidInput(message) => types::Error::InvalidInput(message),
-            CallError::Unavailable(message) => types::Error::Unavailable(message),
-            CallError::Internal(message) => types::Error::Internal(message),
-        }
-    }
-
-    fn row_errors(errors: Vec<(u32, String)>) -> Vec<types::RowError> {
-        errors.into_iter().map(|(row, message)| types::RowError { row, message }).collect()
-    }
-
-    fn function<P: Plugin>(number: u32) -> Result<Call, types::Error> {
-        let function = usize::try_from(number).ok().and_then(|number| P::FUNCTIONS.get(number));
-        function.map(|function| function.call).ok_or_else(|| types::Error::Internal(format!("no function {number}")))
-    }
-
-    fn batch(batch: types::Batch) -> super::Batch {
-        super::Batch { rows: batch.rows, buffers: batch.buffers }
-    }
-
-    fn wire(batch: super::Batch) -> types::Batch {
-        types::Batch { rows: batch.rows, buffers: batch.buffers }
-    }
-
-    impl<P: Plugin> scalar::Guest for P {
-        fn call(number: u32, arguments: types::Batch) -> Result<scalar::ScalarOutput, types::Error> {
-            crate::log::log_panics();
-            let Call::Scalar(call) = function::<P>(number)? else {
-                return Err(types::Error::Internal(format!("function {number} is no scalar")));
-            };
-            let output = call(&batch(arguments)).map_err(error)?;
-            Ok(scalar::ScalarOutput { values: wire(output.values), row_errors: row_errors(output.row_errors) })
-        }
-    }
-
-    impl<P: Plugin> table::Guest for P {
-        fn call(number: u32, arguments: types::Batch) -> Result<table::TableOutput, types::Error> {
-            crate::log::log_panics();
-            let Call::Table(call) = function::<P>(number)? else {
-                return Err(types::Error::Internal(format!("function {number} is no table function")));
-            };
-            let output = call(&batch(arguments)).map_err(error)?;
-            Ok(table::TableOutput {
-                input_rows: output.input_rows,
-                rows: wire(output.rows),
-                row_errors: row_errors(output.row_errors),
-            })
-        }
-    }
 }

@@ -22,6 +22,58 @@
 //! # assert_eq!(heat(10, 10), 10.0); // They stay ordinary functions: test them without any WebAssembly.
 //! ```
 //!
+//! # Aggregate functions
+//!
+//! The state of a group is a struct; its methods take rows in, merge states, and give the value. The host keeps the
+//! state, in the checkpoint and by columns, so it outlives the instance, the process, and a swap:
+//!
+//! ```
+//! use millstream_sdk::prelude::*;
+//!
+//! /// The geometric mean of positive numbers.
+//! #[derive(Row, Default)]
+//! struct GeometricMean {
+//!     count: i64,
+//!     logarithms: f64,
+//! }
+//!
+//! #[aggregate_function]
+//! impl GeometricMean {
+//!     fn accumulate(&mut self, value: f64) -> Result<(), String> {
+//!         if value <= 0.0 {
+//!             return Err(format!("{value} is not positive"));
+//!         }
+//!         self.count += 1;
+//!         self.logarithms += value.ln();
+//!         Ok(())
+//!     }
+//!
+//!     fn merge(&mut self, other: Self) {
+//!         self.count += other.count;
+//!         self.logarithms += other.logarithms;
+//!     }
+//!
+//!     fn evaluate(&self) -> Option<f64> {
+//!         (self.count > 0).then(|| (self.logarithms / self.count as f64).exp())
+//!     }
+//! }
+//!
+//! plugin!(aggregates: GeometricMean); // in SQL: geometric_mean(value)
+//! # let mut mean = GeometricMean::default();
+//! # mean.accumulate(2.0).unwrap();
+//! # mean.merge(GeometricMean { count: 1, logarithms: 8f64.ln() });
+//! # assert!((mean.evaluate().unwrap() - 4.0).abs() < 1e-12);
+//! ```
+//!
+//! An optional method `retract(&mut self, …)` with the arguments of `accumulate` takes a row back. The columns of the
+//! state are what old code and new code must agree on: when they come to mean something else under the same types, say so
+//! by another `#[aggregate_function(state_id = "…")]`.
+//!
+//! # Stateful processors
+//!
+//! Code that sees all rows of a key together with what it stored under that key before, and that may set timers: see
+//! [`processor`].
+//!
 //! # Nulls
 //!
 //! An argument of type `Option<T>` gets nulls as `None`. Where another argument is null, the function is not called:
@@ -39,26 +91,31 @@
 //!
 //! `bool`, `i8` to `u64`, `f32`, `f64`, `&str`, `String`, `&[u8]`, `Vec<u8>` (binary), [`Timestamp`],
 //! [`LocalTimestamp`], [`Date`], [`Decimal`], `Vec<T>` (list), `Option<T>`, and structs that derive [`Row`]. A table
-//! function that returns a [`Row`] has its fields as columns.
+//! function that returns a [`Row`] has its fields as columns, and so has the state of an aggregate function.
 //!
 //! # Memory
 //!
 //! Between calls an instance may be thrown away at any time, so memory of a plugin is a cache: output must not depend
 //! on what earlier calls left there.
 
+mod aggregate;
 mod argument;
+#[cfg(target_arch = "wasm32")]
+mod bindings;
 mod buffers;
 mod call;
 mod error;
 mod log;
 mod outcome;
+mod plugin;
+pub mod processor;
 mod schema;
 mod temporal;
 mod value;
 
 pub use error::{CallError, CallResult};
 pub use log::{LogLevel, log};
-pub use millstream_sdk_macros::{Row, plugin, scalar_function, table_function};
+pub use millstream_sdk_macros::{Row, aggregate_function, plugin, scalar_function, table_function};
 pub use temporal::{Date, Decimal, LocalTimestamp, Timestamp};
 
 pub use argument::Argument;
@@ -67,22 +124,31 @@ pub use value::{Element, Value};
 /// What a plugin's source needs.
 pub mod prelude {
     pub use crate::{
-        CallError, CallResult, Date, Decimal, LocalTimestamp, LogLevel, Row, Timestamp, log, plugin, scalar_function,
-        table_function,
+        CallError, CallResult, Date, Decimal, LocalTimestamp, LogLevel, Row, Timestamp, aggregate_function, log,
+        plugin, scalar_function, table_function,
     };
 }
 
 /// What the macros write. Not for people.
 #[doc(hidden)]
 pub mod private {
+    pub use crate::aggregate::{Aggregate, Aggregation, States, StatesOutput, accumulate, evaluate, merge, retract};
     pub use crate::argument::{Argument, Column};
+    /// What the exports of a component are made of.
+    #[cfg(target_arch = "wasm32")]
+    pub mod bindings {
+        pub use crate::bindings::{aggregates, describing, functions, processors};
+    }
+    #[cfg(target_arch = "wasm32")]
+    pub use crate::bindings::{
+        aggregates::export_aggregates, describing::export_describe, functions::export_functions,
+        processors::export_processors,
+    };
     pub use crate::buffers::{Nulls, Reader, Validity};
-    #[cfg(target_arch = "wasm32")]
-    pub use crate::call::bindings;
-    #[cfg(target_arch = "wasm32")]
-    pub use crate::call::bindings::export;
-    pub use crate::call::{Batch, Call, Function, Plugin, ScalarOutput, TableOutput, scalar, table, table_of_result};
-    pub use crate::outcome::Outcome;
+    pub use crate::call::{Batch, Call, Function, ScalarOutput, TableOutput, scalar, table, table_of_result};
+    pub use crate::outcome::{Done, Outcome};
+    pub use crate::plugin::Plugin;
+    pub use crate::processor::private::{RegisteredProcessor, registered as processor};
     pub use crate::schema::{Field, Schema};
     pub use crate::value::{Element, Value};
 }

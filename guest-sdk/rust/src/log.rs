@@ -20,7 +20,7 @@ pub enum LogLevel {
 pub fn log(level: LogLevel, message: &str) {
     #[cfg(target_arch = "wasm32")]
     {
-        use crate::call::bindings::millstream::plugin::log;
+        use crate::bindings::describing::millstream::plugin::log;
         let level = match level {
             LogLevel::Error => log::Level::Error,
             LogLevel::Warn => log::Level::Warn,

@@ -55,6 +55,34 @@ impl<T: Value, E: IntoFailure> Outcome for Result<T, E> {
     }
 }
 
+/// The return type of a method that changes a state: nothing, or a `Result` of nothing.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the result of a method that changes a state",
+    note = "it returns nothing, or `Result<(), E>` with an error that implements Display or is CallError"
+)]
+pub trait Done {
+    /// Whether it went well.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    fn done(self) -> Result<(), Failure>;
+}
+
+impl Done for () {
+    #[inline(always)]
+    fn done(self) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+impl<E: IntoFailure> Done for Result<(), E> {
+    #[inline(always)]
+    fn done(self) -> Result<(), Failure> {
+        self.map_err(IntoFailure::into_failure)
+    }
+}
+
 /// An error type: of a row when it has a text, of the call when it is a [`CallError`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the error of a plugin function",

@@ -3,8 +3,8 @@
 //! Rule of its life: an entry is written once, with put-if-absent. That it is there already means that another
 //! process writes the checkpoint. Names are plain decimal numbers; any other name is foreign.
 
-use crate::CheckpointError;
 use crate::document::DocumentKind;
+use crate::{CheckpointError, json_lines};
 use millstream_common::{BatchId, DurableError, DurableFiles};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,6 +20,10 @@ pub(crate) trait BatchEntry: Serialize + DeserializeOwned + Debug {
     const KIND: DocumentKind;
     /// The batch that the entry is about.
     fn batch(&self) -> BatchId;
+    /// Its JSON, as a document has it.
+    fn json(&self) -> Result<Vec<u8>, serde_json::Error> {
+        json_lines::to_vec(self, 0)
+    }
 }
 
 /// One document per batch.
@@ -45,12 +49,34 @@ impl<E: BatchEntry> BatchLog<E> {
     }
 
     pub(crate) fn add(&self, entry: &E) -> Result<(), CheckpointError> {
-        let (file, place) = (Self::file(entry.batch()), self.files.location());
-        let bytes = E::KIND.encode(&place, &file, entry)?;
+        self.add_json(entry.batch(), entry.json())
+    }
+
+    /// Adds the entry of a batch that has this JSON.
+    pub(crate) fn add_json(
+        &self,
+        batch: BatchId,
+        json: Result<Vec<u8>, serde_json::Error>,
+    ) -> Result<(), CheckpointError> {
+        let (file, place) = (Self::file(batch), self.files.location());
+        let bytes = E::KIND.frame(&place, &file, json)?;
         self.files.put_new(&file, bytes).map_err(|error| match error {
             DurableError::Exists { .. } => CheckpointError::Fenced { place, file },
             source => CheckpointError::files(place, source),
         })
+    }
+
+    /// Writes an entry over an older one of the same batch.
+    pub(crate) fn put(&self, entry: &E) -> Result<(), CheckpointError> {
+        let (file, place) = (Self::file(entry.batch()), self.files.location());
+        let bytes = E::KIND.encode(&place, &file, entry)?;
+        self.files.put_over(&file, bytes).map_err(|source| CheckpointError::files(place, source))
+    }
+
+    /// Deletes one entry.
+    pub(crate) fn remove(&self, batch: BatchId) -> Result<(), CheckpointError> {
+        let deleted = self.files.delete(&Self::file(batch));
+        deleted.map_err(|source| CheckpointError::files(self.files.location(), source))
     }
 
     pub(crate) fn get(&self, batch: BatchId) -> Result<Option<E>, CheckpointError> {

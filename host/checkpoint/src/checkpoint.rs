@@ -9,7 +9,7 @@
 
 use crate::metadata::FORMAT_VERSION;
 use crate::resume::{LogContents, resume};
-use crate::{CheckpointError, CommitLog, Lease, LeaseHolder, Metadata, OffsetLog, PluginStore, ResumePoint};
+use crate::{CheckpointError, CommitLog, Lease, LeaseHolder, Metadata, OffsetLog, PluginStore, ResumePoint, SwapLog};
 use millstream_common::{BatchId, Digest, DurableFiles, OperatorUid, QueryId, ScopedFiles};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -123,6 +123,11 @@ impl Checkpoint {
     /// Which batches are done.
     pub fn commit_log(&self) -> CommitLog {
         CommitLog::new(Arc::clone(&self.files))
+    }
+
+    /// Which batches began with other code.
+    pub fn swap_log(&self) -> SwapLog {
+        SwapLog::new(Arc::clone(&self.files))
     }
 
     /// The components of its batches.

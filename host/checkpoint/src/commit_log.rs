@@ -8,13 +8,23 @@
 //!
 //! It does not understand state manifests: they are JSON that only the state store reads.
 
-use crate::CheckpointError;
 use crate::batch_log::{BatchEntry, BatchLog};
 use crate::document::DocumentKind;
+use crate::{CheckpointError, json_lines};
 use millstream_common::{BatchId, DurableFiles};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// What a batch gave to the sink, to be compared when it is run again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutputPin {
+    /// The number of rows.
+    pub rows: u64,
+    /// A digest of their columns.
+    pub digest: String,
+}
 
 /// A batch is done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,11 +36,24 @@ pub struct CommitEntry {
     pub next_watermark_ms: Option<i64>,
     /// The state after the batch: per operator the manifests of its partitions, in order.
     pub state: BTreeMap<String, Vec<serde_json::Value>>,
+    /// What it gave out; `None` where digests are off, for a batch that gives nothing, and in an entry of version 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<OutputPin>,
+}
+
+/// A [`CommitEntry`] that is about to be written.
+#[derive(Serialize)]
+struct Fresh<'a, S> {
+    batch: BatchId,
+    next_watermark_ms: Option<i64>,
+    state: &'a S,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<&'a OutputPin>,
 }
 
 impl BatchEntry for CommitEntry {
     const FOLDER: &'static str = "commits";
-    const KIND: DocumentKind = DocumentKind { word: "commit-log", version: 1, oldest: 1 };
+    const KIND: DocumentKind = DocumentKind { word: "commit-log", version: 2, oldest: 1 };
     fn batch(&self) -> BatchId {
         self.batch
     }
@@ -52,6 +75,21 @@ impl CommitLog {
     /// [`CheckpointError::Fenced`] when another process has said so; the files' own errors.
     pub fn add(&self, entry: &CommitEntry) -> Result<(), CheckpointError> {
         self.0.add(entry)
+    }
+
+    /// Says that a batch is done whose state is still in the form that the state store gives it: `state` has the JSON of
+    /// [`CommitEntry::state`].
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn add_state(
+        &self,
+        batch: BatchId,
+        next_watermark_ms: Option<i64>,
+        state: &impl Serialize,
+        output: Option<&OutputPin>,
+    ) -> Result<(), CheckpointError> {
+        self.0.add_json(batch, json_lines::to_vec(&Fresh { batch, next_watermark_ms, state, output }, 0))
     }
 
     /// The entry of a batch; `None` when it is not done.

@@ -13,7 +13,7 @@
 //!
 //! Rule of its life: reading names what is wrong in words: empty, torn, foreign, of another release.
 
-use crate::CheckpointError;
+use crate::{CheckpointError, json_lines};
 use bytes::Bytes;
 use millstream_common::{DurableError, DurableFiles};
 use serde::Serialize;
@@ -36,15 +36,26 @@ pub(crate) struct DocumentKind {
 impl DocumentKind {
     /// The bytes of a document.
     pub(crate) fn encode<T: Serialize>(self, place: &str, file: &str, content: &T) -> Result<Bytes, CheckpointError> {
-        let mut json = serde_json::to_vec_pretty(content).map_err(|source| CheckpointError::Encode {
-            place: place.to_owned(),
-            file: file.to_owned(),
-            source,
-        })?;
-        json.push(b'\n');
-        let crc = crc32fast::hash(&json);
-        let mut bytes = format!("{PROGRAM} {} {} crc32={crc:08x}\n", self.word, self.version).into_bytes();
-        bytes.append(&mut json);
+        self.frame(place, file, json_lines::to_vec(content, 0))
+    }
+
+    /// The bytes of a document whose content has this JSON.
+    pub(crate) fn frame(
+        self,
+        place: &str,
+        file: &str,
+        json: Result<Vec<u8>, serde_json::Error>,
+    ) -> Result<Bytes, CheckpointError> {
+        let json =
+            json.map_err(|source| CheckpointError::Encode { place: place.to_owned(), file: file.to_owned(), source })?;
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&json);
+        crc.update(b"\n");
+        let head = format!("{PROGRAM} {} {} crc32={:08x}\n", self.word, self.version, crc.finalize());
+        let mut bytes = Vec::with_capacity(head.len() + json.len() + 1);
+        bytes.extend_from_slice(head.as_bytes());
+        bytes.extend_from_slice(&json);
+        bytes.push(b'\n');
         Ok(bytes.into())
     }
 

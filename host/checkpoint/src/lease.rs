@@ -93,6 +93,8 @@ impl LeaseRecord {
 pub struct Lease {
     files: Arc<dyn DurableFiles>,
     record: LeaseRecord,
+    /// The file as this run wrote it last.
+    bytes: Bytes,
     /// Kept open for its lock.
     lock: Option<File>,
 }
@@ -127,16 +129,16 @@ impl Lease {
         };
         let bytes = encode(&*files, &record)?;
         if present.is_none() && lock.is_none() {
-            match files.put_new(LEASE, bytes) {
+            match files.put_new(LEASE, bytes.clone()) {
                 Err(DurableError::Exists { .. }) => {
                     return Err(in_use(place, LeaseRecord::read(&*files)?.as_ref(), now_ms));
                 }
                 result => result.map_err(|source| CheckpointError::files(place, source))?,
             }
         } else {
-            files.put_over(LEASE, bytes).map_err(|source| CheckpointError::files(place, source))?;
+            files.put_over(LEASE, bytes.clone()).map_err(|source| CheckpointError::files(place, source))?;
         }
-        let lease = Self { files, record, lock };
+        let lease = Self { files, record, bytes, lock };
         // Of two runs that took an ended lease over at the same moment, the first one sees here that it lost.
         lease.check()?;
         Ok(lease)
@@ -174,12 +176,17 @@ impl Lease {
 
     fn write(&mut self, record: LeaseRecord) -> Result<(), CheckpointError> {
         let bytes = encode(&*self.files, &record)?;
-        self.files.put_over(LEASE, bytes).map_err(|source| CheckpointError::files(self.files.location(), source))?;
-        self.record = record;
+        let written = self.files.put_over(LEASE, bytes.clone());
+        written.map_err(|source| CheckpointError::files(self.files.location(), source))?;
+        (self.record, self.bytes) = (record, bytes);
         Ok(())
     }
 
     fn check(&self) -> Result<(), CheckpointError> {
+        // Nearly always the file is as it was left, and need not be understood.
+        if self.files.get(LEASE).is_ok_and(|bytes| bytes == self.bytes) {
+            return Ok(());
+        }
         let lost = |reason| CheckpointError::LeaseLost { place: self.files.location(), reason };
         match LeaseRecord::read(&*self.files)? {
             Some(found) if found.holder == self.record.holder && found.sequence == self.record.sequence => Ok(()),

@@ -14,6 +14,8 @@ mod commit_log;
 mod document;
 mod error;
 pub mod faulty;
+mod forked_files;
+mod json_lines;
 mod lease;
 mod local_files;
 mod metadata;
@@ -22,19 +24,26 @@ mod offset_log;
 mod place;
 mod plugin_store;
 mod resume;
+mod state_schemas;
+mod swap_log;
 #[cfg(test)]
 mod tests;
 mod verify;
 
 pub use checkpoint::{Checkpoint, Purged, RETAINED_BATCHES};
-pub use commit_log::{CommitEntry, CommitLog};
+pub use commit_log::{CommitEntry, CommitLog, OutputPin};
 pub use error::CheckpointError;
+pub use forked_files::ForkedFiles;
 pub use lease::{LEASE_MS, Lease, LeaseHolder, LeaseRecord};
 pub use local_files::LocalFiles;
 pub use metadata::{FORMAT_VERSION, Metadata};
 pub use object_files::ObjectFiles;
-pub use offset_log::{ConnectorPin, OffsetEntry, OffsetLog, OffsetRange, PluginPin, RepartitionPin, StatePin};
+pub use offset_log::{
+    BorderPin, ConnectorPin, OffsetEntry, OffsetLog, OffsetRange, PluginPin, RepartitionPin, StatePin,
+};
 pub use place::open_files;
 pub use plugin_store::PluginStore;
 pub use resume::{LogContents, ResumePoint, resume};
+pub use state_schemas::StateSchemas;
+pub use swap_log::{SwapEntry, SwapLog, SwapRecord};
 pub use verify::{Finding, Report, verify};

@@ -8,9 +8,9 @@
 //!
 //! It does not understand offsets: they are JSON that only their source reads.
 
-use crate::CheckpointError;
 use crate::batch_log::{BatchEntry, BatchLog};
 use crate::document::DocumentKind;
+use crate::{CheckpointError, StateSchemas, json_lines};
 use millstream_common::{BatchId, Digest, DurableFiles, OutputMode};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -77,6 +77,20 @@ pub struct RepartitionPin {
     pub to: u32,
 }
 
+/// Why a batch is there that reads nothing and gives nothing: other code takes over from it on, and the state that it needs
+/// was made of what was there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BorderPin {
+    /// What was done, in words.
+    pub what: String,
+    /// The batch whose state the old code went on from, when the batches since then were run again with it; `None` when the
+    /// state of the batch before was migrated.
+    pub restored: Option<BatchId>,
+    /// The state after it, as its commit entry names it: made before it is defined.
+    pub state: BTreeMap<String, Vec<serde_json::Value>>,
+}
+
 /// The definition of one batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -95,7 +109,7 @@ pub struct OffsetEntry {
     /// The code of its plugins.
     pub plugins: BTreeMap<String, PluginPin>,
     /// The schemas of its state, per operator.
-    pub state_schemas: BTreeMap<String, StatePin>,
+    pub state_schemas: StateSchemas,
     /// The connector of each source; none in an entry of version 1.
     #[serde(default)]
     pub connectors: BTreeMap<String, ConnectorPin>,
@@ -105,14 +119,64 @@ pub struct OffsetEntry {
     /// That it only spreads the state anew; `None` for every other batch.
     #[serde(default)]
     pub repartition: Option<RepartitionPin>,
+    /// That it only makes the state of other code; `None` for every other batch, and in an entry before version 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub border: Option<BorderPin>,
+}
+
+impl OffsetEntry {
+    /// Whether it reads nothing and reaches no sink: it only makes state anew.
+    pub fn is_of_state_only(&self) -> bool {
+        self.repartition.is_some() || self.border.is_some()
+    }
 }
 
 impl BatchEntry for OffsetEntry {
     const FOLDER: &'static str = "offsets";
-    const KIND: DocumentKind = DocumentKind { word: "offset-log", version: 2, oldest: 1 };
+    const KIND: DocumentKind = DocumentKind { word: "offset-log", version: 3, oldest: 1 };
     fn batch(&self) -> BatchId {
         self.batch
     }
+
+    fn json(&self) -> Result<Vec<u8>, serde_json::Error> {
+        let changing = Changing {
+            batch: self.batch,
+            batch_time_ms: self.batch_time_ms,
+            watermark_ms: self.watermark_ms,
+            sources: &self.sources,
+            settings: &self.settings,
+            plugins: &self.plugins,
+            connectors: &self.connectors,
+            output_mode: self.output_mode,
+            repartition: self.repartition,
+        };
+        let mut json = json_lines::to_vec(&changing, 0)?;
+        // The schemas are the same for the whole run, so their text is there already: it is put in before the last brace.
+        let schemas = self.state_schemas.json()?;
+        json.truncate(json.len() - END.len());
+        json.reserve(SCHEMAS.len() + schemas.len() + END.len());
+        for part in [SCHEMAS, schemas, END] {
+            json.extend_from_slice(part);
+        }
+        Ok(json)
+    }
+}
+
+const SCHEMAS: &[u8] = b",\n  \"state_schemas\": ";
+const END: &[u8] = b"\n}";
+
+/// All of an entry but the schemas of its state.
+#[derive(Serialize)]
+struct Changing<'a> {
+    batch: BatchId,
+    batch_time_ms: i64,
+    watermark_ms: Option<i64>,
+    sources: &'a BTreeMap<String, OffsetRange>,
+    settings: &'a BTreeMap<String, String>,
+    plugins: &'a BTreeMap<String, PluginPin>,
+    connectors: &'a BTreeMap<String, ConnectorPin>,
+    output_mode: Option<OutputMode>,
+    repartition: Option<RepartitionPin>,
 }
 
 /// The folder `offsets`.

@@ -120,15 +120,16 @@ mod tests {
             sources: BTreeMap::new(),
             settings: BTreeMap::new(),
             plugins: BTreeMap::new(),
-            state_schemas: BTreeMap::new(),
+            state_schemas: BTreeMap::new().into(),
             connectors: BTreeMap::new(),
             output_mode: None,
             repartition: None,
+            border: None,
         }
     }
 
     fn commit(batch: u64) -> CommitEntry {
-        CommitEntry { batch: BatchId(batch), next_watermark_ms: None, state: BTreeMap::new() }
+        CommitEntry { batch: BatchId(batch), next_watermark_ms: None, state: BTreeMap::new(), output: None }
     }
 
     fn logs(offsets: &[u64], commits: &[u64]) -> LogContents {

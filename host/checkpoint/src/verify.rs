@@ -8,8 +8,8 @@
 use crate::batch_log::batch_of;
 use crate::resume::{LogContents, hole, resume};
 use crate::{
-    CheckpointError, CommitEntry, CommitLog, LeaseRecord, Metadata, OffsetEntry, OffsetLog, PluginStore, lease,
-    metadata, plugin_store,
+    CheckpointError, CommitEntry, CommitLog, LeaseRecord, Metadata, OffsetEntry, OffsetLog, PluginStore, SwapLog,
+    lease, metadata, plugin_store, swap_log,
 };
 use millstream_common::{BatchId, Digest, DurableFiles, Hint};
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,6 +89,14 @@ pub fn verify(files: &Arc<dyn DurableFiles>) -> Result<Report, CheckpointError> 
     let offsets = entries(&mut report, "offsets", names, get)?;
     let (names, get) = (commit_log.names()?, |batch| commit_log.get(batch));
     let commits = entries(&mut report, "commits", names, get)?;
+    let swap_log = SwapLog::new(Arc::clone(files));
+    for name in swap_log.names()? {
+        let path = format!("{}/{name}", swap_log::FOLDER);
+        match batch_of(&name) {
+            Some(batch) => drop(report.take(&path, swap_log.get(batch))?),
+            None => report.add(path, "its name is no batch number", None),
+        }
+    }
     components(files, &mut report, &offsets)?;
     logs_fit(files, &mut report, &offsets, &commits)?;
     report.offsets = offsets.into_keys().collect();
@@ -100,7 +108,8 @@ pub fn verify(files: &Arc<dyn DurableFiles>) -> Result<Report, CheckpointError> 
 fn foreign_names(files: &Arc<dyn DurableFiles>, report: &mut Report) -> Result<(), CheckpointError> {
     let failed = |source| CheckpointError::files(files.location(), source);
     let known_files = [metadata::METADATA, lease::LEASE];
-    let known_folders = ["offsets", "commits", "sources", "state", plugin_store::FOLDER];
+    let known_folders =
+        ["offsets", "commits", "sources", "state", "dead-letters", swap_log::FOLDER, plugin_store::FOLDER];
     let names = files.list("").map_err(failed)?.into_iter().filter(|name| !known_files.contains(&&**name));
     let folders = files.list_folders("").map_err(failed)?;
     let folders = folders.into_iter().filter(|name| !known_folders.contains(&&**name));

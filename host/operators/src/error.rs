@@ -37,6 +37,16 @@ pub enum OperatorError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The code of a processor gave out a row that the operators above would take for late.
+    #[error("{operator} gave out a row with the event time {time_ms} ms, and the watermark is at {watermark_ms} ms")]
+    OldRow {
+        /// The operator.
+        operator: String,
+        /// Milliseconds since 1970.
+        time_ms: i64,
+        /// Milliseconds since 1970.
+        watermark_ms: i64,
+    },
     /// The operator was given parts that do not fit together.
     #[error("{operator} cannot work: {reason}")]
     Misfit {
@@ -95,6 +105,7 @@ impl Hint for OperatorError {
         match self {
             Self::Expression { .. } => Fault::Data,
             Self::Function { .. } => Fault::Query,
+            Self::OldRow { .. } => Fault::Plugin,
             Self::Misfit { .. } => Fault::Bug,
             Self::StateRow { .. } => Fault::Corrupt,
             Self::Plugin { source, .. } => source.fault(),
@@ -104,6 +115,9 @@ impl Hint for OperatorError {
 
     fn hint(&self) -> Option<String> {
         match self {
+            Self::OldRow { .. } => {
+                Some("give out rows that are younger than the watermark, which every call is told".into())
+            }
             Self::Expression { .. } | Self::Function { .. } | Self::Misfit { .. } | Self::StateRow { .. } => None,
             Self::Plugin { source, .. } => source.hint(),
             Self::State { source, .. } => source.hint(),

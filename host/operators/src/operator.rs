@@ -157,6 +157,16 @@ pub trait Stateful {
     /// moved from `old` to `new`.
     fn wants_no_data_batch(&self, old: Watermark, new: Watermark) -> bool;
 
+    /// Whether a batch without new rows would change the result at that time, in milliseconds: something is due by the
+    /// clock. Asked between two batches.
+    ///
+    /// # Errors
+    /// When the stores cannot be read.
+    fn is_due(&self, now_ms: i64) -> Result<bool, StateError> {
+        let _ = now_ms;
+        Ok(false)
+    }
+
     /// What the operator counted in the batch: all but the totals, which the stores know.
     fn counters(&self) -> &OperatorMetrics;
 
@@ -218,7 +228,7 @@ pub trait Stateful {
     ///
     /// # Errors
     /// When files cannot be deleted.
-    fn retain(&mut self, retained: &[Vec<StateManifest>]) -> Result<(), StateError> {
+    fn retain(&mut self, retained: &[Vec<&StateManifest>]) -> Result<(), StateError> {
         self.state_mut().retain(retained)
     }
 

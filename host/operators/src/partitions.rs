@@ -85,6 +85,21 @@ impl Partitions {
         &mut self.open
     }
 
+    /// The open partitions, to be looked at.
+    pub(crate) fn open_partitions(&self) -> &[Partition] {
+        &self.open
+    }
+
+    /// Takes the open partitions out; [`give_back`](Self::give_back) must follow.
+    pub(crate) fn take_open(&mut self) -> Vec<Partition> {
+        std::mem::take(&mut self.open)
+    }
+
+    /// Puts back what [`take_open`](Self::take_open) took.
+    pub(crate) fn give_back(&mut self, open: Vec<Partition>) {
+        self.open = open;
+    }
+
     /// Takes note that the batch added or removed keys.
     pub(crate) fn count_change(&mut self, added: u64, removed: u64) {
         self.change += added as i64 - removed as i64;
@@ -124,7 +139,7 @@ impl Partitions {
         self.change = 0;
     }
 
-    pub(crate) fn retain(&mut self, retained: &[Vec<StateManifest>]) -> Result<(), StateError> {
+    pub(crate) fn retain(&mut self, retained: &[Vec<&StateManifest>]) -> Result<(), StateError> {
         self.open.iter_mut().zip(retained).try_for_each(|(partition, manifests)| partition.store.retain(manifests))
     }
 }

@@ -4,6 +4,7 @@ use crate::late::LateRows;
 use crate::{BatchContext, EventTimeSeen, Operator, OperatorError, Stateful};
 use arrow::array::RecordBatch;
 use millstream_common::{Watermark, Watermarks};
+use millstream_state::StateError;
 use std::convert::Infallible;
 
 /// A node of the tree.
@@ -83,6 +84,19 @@ impl Pipeline {
     /// `new`: each stateful operator is asked about the watermark of its own input.
     pub fn wants_no_data_batch(&mut self, old: Watermark, new: Watermark) -> bool {
         wants_no_data_batch(&mut self.root, old, new)
+    }
+
+    /// Whether a batch without rows would change the result at that time, in milliseconds, whatever the watermark.
+    ///
+    /// # Errors
+    /// When state cannot be read.
+    pub fn is_due(&mut self, now_ms: i64) -> Result<bool, StateError> {
+        let mut due = false;
+        self.for_each_stateful(|state| {
+            due = due || state.is_due(now_ms)?;
+            Ok::<(), StateError>(())
+        })?;
+        Ok(due)
     }
 
     /// What the watermark operators saw in the batch that just ran.

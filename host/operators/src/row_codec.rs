@@ -6,11 +6,13 @@
 //!
 //! It does not know which columns are keys, and trusts the store that bytes come back as they were.
 
+use crate::fixed_rows::FixedRows;
 use arrow::array::{Array as _, ArrayRef};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use arrow::row::{RowConverter, Rows, SortField};
+use millstream_state::ByteRows;
 
 /// The name of the form.
 pub(crate) const FORMAT: &str = "arrow-row-1";
@@ -18,14 +20,30 @@ pub(crate) const FORMAT: &str = "arrow-row-1";
 /// Turns columns of fixed types to bytes and back.
 pub(crate) struct RowCodec {
     types: Vec<DataType>,
-    /// `None` without columns: every row is then the empty string.
-    converter: Option<RowConverter>,
+    form: Form,
+}
+
+/// Who makes the bytes: the same, whoever does.
+enum Form {
+    /// There are no columns: every row is the empty string.
+    Empty,
+    /// All columns are plain numbers.
+    Fixed(FixedRows),
+    /// Any columns.
+    Rows(RowConverter),
 }
 
 /// Rows as bytes.
 pub(crate) enum EncodedRows {
     /// Rows of columns.
     Rows(Rows),
+    /// Rows of equal length, one after the other.
+    Fixed {
+        /// All of them.
+        bytes: Vec<u8>,
+        /// The length of one.
+        width: usize,
+    },
     /// Rows without columns.
     Empty,
 }
@@ -35,19 +53,39 @@ impl EncodedRows {
     pub(crate) fn row(&self, index: usize) -> &[u8] {
         match self {
             Self::Rows(rows) => rows.row(index).data(),
+            Self::Fixed { bytes, width } => &bytes[index * width..][..*width],
             Self::Empty => &[],
         }
+    }
+
+    /// Bytes of all rows together, about.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Rows(rows) => rows.size(),
+            Self::Fixed { bytes, .. } => bytes.len(),
+            Self::Empty => 0,
+        }
+    }
+
+    /// All of `len` rows, as a store takes them.
+    pub(crate) fn into_byte_rows(self, len: usize) -> ByteRows {
+        if let Self::Fixed { bytes, width } = self {
+            return ByteRows::of_width(bytes, width);
+        }
+        let mut rows = ByteRows::with_capacity(len, self.size());
+        (0..len).for_each(|row| rows.push(self.row(row)));
+        rows
     }
 }
 
 impl RowCodec {
     pub(crate) fn try_new(types: Vec<DataType>) -> Result<Self, ArrowError> {
-        let converter = if types.is_empty() {
-            None
-        } else {
-            Some(RowConverter::new(types.iter().cloned().map(SortField::new).collect())?)
+        let form = match FixedRows::try_new(&types) {
+            _ if types.is_empty() => Form::Empty,
+            Some(fixed) => Form::Fixed(fixed),
+            None => Form::Rows(RowConverter::new(types.iter().cloned().map(SortField::new).collect())?),
         };
-        Ok(Self { types, converter })
+        Ok(Self { types, form })
     }
 
     /// The types of the columns.
@@ -70,21 +108,23 @@ impl RowCodec {
 
     /// The bytes of each row; the columns have the codec's types.
     pub(crate) fn encode(&self, columns: &[ArrayRef]) -> Result<EncodedRows, ArrowError> {
-        Ok(match &self.converter {
-            Some(converter) => EncodedRows::Rows(converter.convert_columns(columns)?),
-            None => EncodedRows::Empty,
+        Ok(match &self.form {
+            Form::Rows(converter) => EncodedRows::Rows(converter.convert_columns(columns)?),
+            Form::Fixed(fixed) => EncodedRows::Fixed { bytes: fixed.encode(columns)?, width: fixed.width() },
+            Form::Empty => EncodedRows::Empty,
         })
     }
 
     /// The columns of rows that `encode` made.
     pub(crate) fn decode<'a>(&self, rows: impl Iterator<Item = &'a [u8]>) -> Result<Vec<ArrayRef>, ArrowError> {
-        match &self.converter {
-            Some(converter) => {
+        match &self.form {
+            Form::Rows(converter) => {
                 let parser = converter.parser();
                 let rows: Vec<&[u8]> = rows.collect();
                 converter.convert_rows(rows.iter().map(|row| parser.parse(row)))
             }
-            None => Ok(Vec::new()),
+            Form::Fixed(fixed) => fixed.decode(&rows.collect::<Vec<_>>()),
+            Form::Empty => Ok(Vec::new()),
         }
     }
 }

@@ -9,9 +9,9 @@ use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit, TimestampMicrosecondType};
 use arrow::util::display::array_value_to_string;
 use millstream_common::{
-    BatchId, DurableFiles, OperatorUid, ScopedFiles, Watermark, WatermarkPolicy, WatermarkTracker, Watermarks,
+    BatchId, DurableFiles, MemoryFiles, OperatorUid, ScopedFiles, Watermark, WatermarkPolicy, WatermarkTracker,
+    Watermarks,
 };
-use millstream_state::contract::MemoryFiles;
 use millstream_state::{ByteRows, LogStore, StateError, StateManifest, StateStore, StoreOptions};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -190,6 +190,8 @@ pub(crate) struct Story {
     next: BatchId,
     restarts: bool,
     watermarked: bool,
+    /// The time of the next batch.
+    pub(crate) now_ms: i64,
 }
 
 impl Story {
@@ -206,6 +208,7 @@ impl Story {
             next: BatchId::FIRST,
             restarts,
             watermarked: true,
+            now_ms: 0,
         };
         story.open();
         story
@@ -240,7 +243,7 @@ impl Story {
     pub(crate) fn context(&self) -> BatchContext {
         let eviction = self.tracker.global();
         let watermarks = self.watermarked.then_some(Watermarks { late: self.late, eviction });
-        BatchContext { batch: self.next, batch_time_ms: 0, watermarks }
+        BatchContext { batch: self.next, batch_time_ms: self.now_ms, watermarks }
     }
 
     /// A batch with rows of one source.

@@ -5,8 +5,9 @@
 
 use crate::input::QueryInput;
 use crate::plan::Purpose;
+use crate::processor::Processors;
 use crate::sql::{casts, grouping, names::Names, relations::Relations, rewrite};
-use crate::{PlanError, functions, session};
+use crate::{PlanError, functions, plugins, session};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
@@ -23,6 +24,7 @@ pub(crate) struct Front {
     relations: Relations,
     /// The plugins' table functions, in lower case.
     table_functions: BTreeSet<String>,
+    processors: Processors,
     purpose: Purpose,
 }
 
@@ -33,9 +35,10 @@ impl Front {
     /// When two functions have one name, or a stream's declaration does not fit.
     pub(crate) fn new(input: &QueryInput, purpose: &Purpose) -> Result<Self, PlanError> {
         let relations = Relations::default();
-        let context = session::build(input, purpose, &relations)?;
+        let processors = plugins::processors(input)?;
+        let context = session::build(input, purpose, (&relations, &processors))?;
         let table_functions = session::table_function_names(input);
-        Ok(Self { context, relations, table_functions, purpose: purpose.clone() })
+        Ok(Self { context, relations, table_functions, processors, purpose: purpose.clone() })
     }
 
     /// What statements are planned for.
@@ -46,6 +49,11 @@ impl Front {
     /// The session.
     pub(crate) fn context(&self) -> &SessionContext {
         &self.context
+    }
+
+    /// The plugins' processors.
+    pub(crate) fn processors(&self) -> &Processors {
+        &self.processors
     }
 
     /// The names of the plugins' table functions, in lower case.

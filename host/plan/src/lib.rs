@@ -10,6 +10,7 @@
 //! It reads no data, opens no checkpoint and knows no connector.
 
 pub mod batch_query;
+mod called_functions;
 pub mod ddl;
 mod dedup;
 mod deep_stack;
@@ -22,6 +23,7 @@ mod input;
 mod lower;
 mod plan;
 mod plugins;
+mod processor;
 mod session;
 mod session_window;
 mod sql;
@@ -37,3 +39,4 @@ pub use error::PlanError;
 pub use frame::{Frame, FramePlanner};
 pub use input::{BeyondSpark, DropDuplicates, EventTime, PlanSettings, Query, QueryInput, StaticTable, StreamInput};
 pub use plan::{SourceSlot, StreamingPlan, plan};
+pub use sql::create_function::{CreateFunction, leading_functions};

@@ -1,17 +1,19 @@
 //! From a query to its streaming plan: parse → rewrite → plan → check → optimise → lower.
 
 use crate::batch_query::BoundedInputs;
+use crate::called_functions::called_functions;
 use crate::deep_stack::on_deep_stack;
 use crate::front::Front;
 use crate::input::{Query, QueryInput};
 use crate::lower::Lowering;
-use crate::sql::{names::Names, parse::parse_query};
-use crate::{PlanError, session_window, static_subquery, stream_join, unsupported};
+use crate::sql::{create_function::without_functions, names::Names, parse::parse_query};
+use crate::{PlanError, session, session_window, static_subquery, stream_join, unsupported};
 use arrow::datatypes::SchemaRef;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::SessionContext;
 use millstream_operators::Pipeline;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Where the rows of a stream enter the pipeline.
@@ -35,6 +37,8 @@ pub struct StreamingPlan {
     pub watermark_nodes: Vec<String>,
     /// The optimised logical plan, for `explain`.
     pub logical: String,
+    /// The names of all functions that the query calls.
+    pub functions: BTreeSet<String>,
 }
 
 /// Plans a query as a stream.
@@ -48,12 +52,14 @@ pub fn plan(input: &QueryInput) -> Result<StreamingPlan, PlanError> {
 fn planned(input: &QueryInput) -> Result<StreamingPlan, PlanError> {
     let (context, logical) = analyzed(input, &Purpose::Stream)?;
     unsupported::check_analyzed(&logical, input)?;
+    let functions = called_functions(&logical).map_err(|error| PlanError::from_datafusion(&error))?;
     let logical = static_subquery::answer(logical, &context.state())?;
     let logical = session_window::fence(logical).map_err(|error| PlanError::from_datafusion(&error))?;
     let optimized = optimize(&context.state(), logical)?;
     unsupported::check_optimized(&optimized)?;
     let text = optimized.display_indent().to_string();
-    Lowering::new(&context.state(), input).lower(&optimized, text)
+    let plan = Lowering::new(&context.state(), input).lower(&optimized, text)?;
+    Ok(StreamingPlan { functions, ..plan })
 }
 
 /// What a query is planned for.
@@ -69,7 +75,10 @@ pub(crate) enum Purpose {
 pub(crate) fn analyzed(input: &QueryInput, purpose: &Purpose) -> Result<(SessionContext, LogicalPlan), PlanError> {
     let mut front = Front::new(input, purpose)?;
     let written = match &input.query {
-        Query::Sql(sql) => front.statement(parse_query(sql)?, names_of(input), Vec::new())?,
+        Query::Sql(sql) => {
+            let sql = without_functions(sql, &session::plugin_names(input)?)?;
+            front.statement(parse_query(sql)?, names_of(input), Vec::new())?
+        }
         Query::Frame(frame) => frame.plan(&mut front, &input.tables)?,
     };
     let logical = front.analyze(written)?;
@@ -91,6 +100,9 @@ fn names_of(input: &QueryInput) -> Names {
     for (name, schema) in streams.chain(input.tables.iter().map(|table| (&table.name, &table.schema))) {
         names.add(name);
         names.add_fields(schema.fields());
+    }
+    for slot in &input.plugins {
+        slot.component().processors().iter().for_each(|processor| names.add_fields(&processor.output));
     }
     names.add("window");
     names.add("session_window");

@@ -1,13 +1,15 @@
 //! DataFusion's session, set up for Spark's SQL over streams.
 
-use crate::batch_query::BoundedTable;
+use crate::batch_query::{BatchPlanner, BoundedTable};
 use crate::dedup::DedupNode;
 use crate::functions;
 use crate::input::{DropDuplicates, Query, QueryInput};
 use crate::plan::Purpose;
 use crate::plugins::{self, IsolatePluginFaults};
+use crate::processor::Processors;
 use crate::sql::casts;
 use crate::sql::generator::{GeneratorPlanner, ListHelpers};
+use crate::sql::processor_call::ProcessorPlanner;
 use crate::sql::relations::{InputPlanner, Relations};
 use crate::stream_table::StreamTable;
 use crate::watermark::WatermarkNode;
@@ -71,7 +73,7 @@ fn plugin_functions(
 pub(crate) fn build(
     input: &QueryInput,
     purpose: &Purpose,
-    relations: &Relations,
+    relations: (&Relations, &Processors),
 ) -> std::result::Result<SessionContext, PlanError> {
     let state = build_state(input, purpose, relations)?;
     let context = SessionContext::new_with_state(state);
@@ -101,7 +103,7 @@ pub(crate) fn quoted(name: &str) -> datafusion::common::TableReference {
 fn build_state(
     input: &QueryInput,
     purpose: &Purpose,
-    relations: &Relations,
+    (relations, processors): (&Relations, &Processors),
 ) -> std::result::Result<SessionState, PlanError> {
     let settings = &input.settings.sql;
     let mut config = SessionConfig::new().with_target_partitions(1).with_information_schema(false);
@@ -114,24 +116,18 @@ fn build_state(
     // Spark keeps the order of a subquery, and refuses it where a stream has none.
     options.sql_parser.enable_subquery_sort_elimination = false;
 
-    let mut table_functions: BTreeMap<String, Arc<ScalarUDF>> = BTreeMap::new();
-    for (slot, function) in plugin_functions(input, FunctionKind::Table) {
-        let name = function.name.to_ascii_lowercase();
-        let udf = Arc::new(plugins::table_function(slot, &function));
-        if table_functions.insert(name, udf).is_some() {
-            return Err(two_functions(&function.name));
-        }
-    }
+    plugin_names(input)?;
+    let table_functions: BTreeMap<String, Arc<ScalarUDF>> = plugin_functions(input, FunctionKind::Table)
+        .map(|(slot, function)| {
+            (function.name.to_ascii_lowercase(), Arc::new(plugins::table_function(slot, &function)))
+        })
+        .collect();
     let parts = functions::all(settings);
     let planner = GeneratorPlanner::new(relations.clone(), list_helpers(&parts.scalar)?, table_functions);
     let mut scalar = parts.scalar;
     scalar.push(Arc::new(time_window::window_time_function()));
     scalar.push(Arc::new(casts::typed_function()));
-    let mut plugin_names = BTreeSet::new();
     for (slot, function) in plugin_functions(input, FunctionKind::Scalar) {
-        if !plugin_names.insert(function.name.to_ascii_lowercase()) {
-            return Err(two_functions(&function.name));
-        }
         scalar.push(Arc::new(plugins::scalar_function(slot, &function)));
     }
     let rules_off: &[&str] = match purpose {
@@ -155,7 +151,12 @@ fn build_state(
     analyzer_rules.extend(Analyzer::new().rules);
     analyzer_rules.push(Arc::new(IsolatePluginFaults));
     builder = builder
-        .with_relation_planners(vec![Arc::new(planner), Arc::new(InputPlanner::new(relations.clone()))])
+        .with_relation_planners(vec![
+            Arc::new(planner),
+            Arc::new(InputPlanner::new(relations.clone())),
+            Arc::new(ProcessorPlanner::new(processors.clone())),
+        ])
+        .with_query_planner(Arc::new(BatchPlanner::new(settings.batch_time.clone())))
         .with_analyzer_rules(analyzer_rules);
     // Functions are registered last, one by one: the last one of a name or alias counts.
     let mut state = builder.build();
@@ -164,6 +165,11 @@ fn build_state(
     }
     for function in parts.aggregate {
         register_aggregate(&mut state, function);
+    }
+    for slot in &input.plugins {
+        for function in slot.component().aggregates() {
+            register_aggregate(&mut state, Arc::new(plugins::aggregate_function(slot, function)));
+        }
     }
     for function in parts.higher_order {
         register_higher_order(&mut state, function);
@@ -186,8 +192,23 @@ fn register_higher_order(state: &mut SessionState, function: Arc<datafusion::log
     state.register_higher_order_function(function).expect("a session registry takes every function");
 }
 
-fn two_functions(name: &str) -> PlanError {
-    PlanError::Sql { message: format!("two plugins have a function `{name}`; leave one of them out") }
+/// The names of all functions of plugins, of whatever kind, in lower case.
+///
+/// # Errors
+/// When two plugins have a function of one name.
+pub(crate) fn plugin_names(input: &QueryInput) -> std::result::Result<BTreeSet<String>, PlanError> {
+    let mut names = BTreeSet::new();
+    for slot in &input.plugins {
+        let component = slot.component();
+        let functions = component.functions().iter().map(|function| &function.name);
+        for name in functions.chain(component.aggregates().iter().map(|function| &function.name)) {
+            if !names.insert(name.to_ascii_lowercase()) {
+                let message = format!("two plugins have a function `{name}`; leave one of them out");
+                return Err(PlanError::Sql { message });
+            }
+        }
+    }
+    Ok(names)
 }
 
 fn list_helpers(scalar: &[Arc<ScalarUDF>]) -> std::result::Result<ListHelpers, PlanError> {

@@ -4,6 +4,7 @@
 //! Subqueries over streams have been refused by then.
 
 use crate::PlanError;
+use arrow::array::RecordBatch;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::execution::SessionState;
@@ -32,14 +33,23 @@ pub(crate) fn answer(plan: LogicalPlan, session: &SessionState) -> std::result::
     answered.map(|answered| answered.data).map_err(|error| PlanError::from_datafusion(&error))
 }
 
-fn value_of(subquery: &Subquery, session: &SessionState) -> Result<ScalarValue> {
+/// The rows of a plan over static tables.
+pub(crate) fn rows_of(plan: &LogicalPlan, session: &SessionState) -> std::result::Result<Vec<RecordBatch>, PlanError> {
+    collected(plan, session).map_err(|error| PlanError::from_datafusion(&error))
+}
+
+fn collected(plan: &LogicalPlan, session: &SessionState) -> Result<Vec<RecordBatch>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .map_err(|error| datafusion::error::DataFusionError::External(Box::new(error)))?;
-    let batches = runtime.block_on(async {
-        let physical = session.create_physical_plan(&subquery.subquery).await?;
+    runtime.block_on(async {
+        let physical = session.create_physical_plan(plan).await?;
         collect(physical, session.task_ctx()).await
-    })?;
+    })
+}
+
+fn value_of(subquery: &Subquery, session: &SessionState) -> Result<ScalarValue> {
+    let batches = collected(&subquery.subquery, session)?;
     let rows: usize = batches.iter().map(|batch| batch.num_rows()).sum();
     match batches.iter().find(|batch| batch.num_rows() > 0) {
         Some(batch) if rows == 1 => ScalarValue::try_from_array(batch.column(0), 0),

@@ -15,6 +15,8 @@ use datafusion::logical_expr::{Aggregate, Distinct, Expr, ExprSchemable, Join, L
 use millstream_common::OutputMode;
 use std::sync::Arc;
 
+mod processors;
+
 type Verdict = Result<(), PlanError>;
 
 fn refuse(rule: &'static str, reason: impl Into<String>, hint: impl Into<String>) -> Verdict {
@@ -39,6 +41,7 @@ pub(crate) fn check_analyzed(plan: &LogicalPlan, input: &QueryInput) -> Verdict 
     });
     visited.map_err(|error| PlanError::from_datafusion(&error))?;
     first?;
+    processors::check(plan, input.mode)?;
     if aggregations == 0 && input.mode == OutputMode::Complete {
         return refuse(
             "complete-without-aggregation",

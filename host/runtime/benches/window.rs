@@ -3,7 +3,7 @@
 //! Baseline: a loop over the same Arrow batches that counts in one hash map per window and drops windows that the
 //! watermark has passed. It has no log, no state files, no recovery. CPU time of the process, candidates interleaved,
 //! medians. Run with `./x bench window`, the fixed cost alone with `./x bench
-//! window fixed`.
+//! window fixed`, one size alone with `./x bench window 10000`.
 
 #![allow(clippy::print_stdout, clippy::panic, reason = "a program for people")]
 
@@ -23,12 +23,17 @@ const KEYS: u64 = 1000;
 const ROUNDS: usize = 7;
 
 fn main() {
-    fixed_cost();
+    let sizes: Vec<usize> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
+    if sizes.is_empty() {
+        fixed_cost();
+    }
     if std::env::args().any(|argument| argument == "fixed") {
         return;
     }
     for rows in [1_000, 10_000, 100_000] {
-        windowed_count(rows);
+        if sizes.is_empty() || sizes.contains(&rows) {
+            windowed_count(rows);
+        }
     }
 }
 

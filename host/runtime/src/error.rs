@@ -2,6 +2,7 @@
 
 use crate::query::QueryChange;
 use crate::settings::SettingError;
+use crate::verdict::{Verdict, VerdictReport};
 use millstream_checkpoint::CheckpointError;
 use millstream_common::{BatchId, DurableError, Fault, Hint};
 use millstream_operators::OperatorError;
@@ -81,6 +82,12 @@ pub enum RuntimeError {
         /// What does not fit.
         reason: String,
     },
+    /// A component may not take a plugin's place.
+    #[error("plugin `{}` cannot become {}: {}", .report.plugin, .report.candidate(), .report.reasons())]
+    Refused {
+        /// The verdict.
+        report: Box<VerdictReport>,
+    },
     /// Something is missing or contradicts itself in what the user asked for.
     #[error("{reason}")]
     Invalid {
@@ -115,7 +122,11 @@ impl Hint for RuntimeError {
             Self::Plugin(error) => error.fault(),
             Self::State(error) => error.fault(),
             Self::Batch { source, .. } | Self::BatchQuery(source) => source.fault(),
-            Self::Setting(_) | Self::ForeignQuery { .. } | Self::Changed { .. } | Self::Invalid { .. } => Fault::Query,
+            Self::Setting(_)
+            | Self::ForeignQuery { .. }
+            | Self::Changed { .. }
+            | Self::Refused { .. }
+            | Self::Invalid { .. } => Fault::Query,
             Self::UnknownState { .. } => Fault::Corrupt,
             Self::Keep { .. } | Self::Control { .. } => Fault::Outside,
             Self::Thread { .. } => Fault::Bug,
@@ -136,6 +147,12 @@ impl Hint for RuntimeError {
                 "see with `millstream checkpoint verify` whether it is whole, or use the release that wrote it".into(),
             ),
             Self::Changed { changes } => Some(crate::query::advice(changes)),
+            Self::Refused { report } if report.verdict == Verdict::NeedsApproval => {
+                Some("look at what changes, and say `--approve` if that is what is wanted".into())
+            }
+            Self::Refused { .. } => Some(
+                "the old component goes on; `millstream plugin check` shows the whole verdict without a swap".into(),
+            ),
             Self::Invalid { hint, .. } | Self::Control { hint, .. } => hint.clone(),
             Self::Setting(_) | Self::Keep { .. } | Self::Thread { .. } => None,
         }

@@ -30,10 +30,12 @@ mod offline_store;
 pub mod query;
 pub mod query_file;
 pub mod repartition;
+pub mod replay;
 mod session;
 mod settings;
 mod spec;
 pub mod streams;
+pub mod verdict;
 
 pub use error::RuntimeError;
 pub use millstream_common::{BatchId, Clock, ManualClock, Options, OutputMode, QueryId, RunId, StopSignal, Trigger};
@@ -42,8 +44,10 @@ pub use millstream_sink::Export;
 pub use millstream_sink::connectors::foreach::{ForeachWriter, Row, RowError};
 pub use millstream_wasm::{CacheOptions, CompileLimits, CompilerProgram, PluginHostOptions, compile_stdin};
 pub use query::progress::{PluginProgress, Progress, SinkProgress, SourceProgress, StateOperatorProgress};
-pub use query::{ColumnChange, QueryChange, QueryRun, StreamingQuery, Swapped};
-pub use session::{DataFrame, DataFrameReader, DataStreamReader, DataStreamWriter, GroupedData, Session};
+pub use query::{ColumnChange, QueryChange, QueryRun, Remake, StreamingQuery, SwapGrounds, Swapped};
+pub use session::{
+    DataFrame, DataFrameReader, DataStreamReader, DataStreamWriter, GroupedData, ProcessOptions, Session,
+};
 pub use settings::Settings;
 pub use spec::{PluginSpec, QuerySpec, StateLimits, StreamSpec, TableSpec};
 pub use streams::{StreamingQueryListener, StreamingQueryManager};

@@ -84,6 +84,11 @@ pub fn repartition(session: &Session, place: &CheckpointPlace, partitions: u32) 
 pub(crate) fn resume(checkpoint: &Checkpoint, run: RunId) -> Result<ResumePoint, RuntimeError> {
     let point = checkpoint.resume()?;
     let ResumePoint::Rerun { entry, base: Some(base), .. } = &point else { return Ok(point) };
+    if let Some(border) = &entry.border {
+        tracing::info!(batch = %entry.batch, "ending a border that was begun: {}", border.what);
+        commit(checkpoint, entry, base, border.state.clone())?;
+        return Ok(checkpoint.resume()?);
+    }
     let Some(pin) = entry.repartition else { return Ok(point) };
     tracing::info!(batch = %entry.batch, partitions = pin.to, "ending a repartition that was begun");
     let (state, _) = spread(checkpoint, &entry.state_schemas, base, pin.to, run)?;
@@ -131,7 +136,7 @@ impl Plan {
         if from == to {
             return Ok(Self { entry: None, base, from, to });
         }
-        let mut schemas = last.state_schemas.clone();
+        let mut schemas = BTreeMap::clone(&last.state_schemas);
         for (uid, pin) in &mut schemas {
             complete(uid, pin, planned)?;
             if is_spread(uid, &families(uid, pin)?)? {
@@ -146,8 +151,9 @@ impl Plan {
             batch_time_ms: last.batch_time_ms.max(now_ms),
             sources: last.sources.iter().map(|(name, range)| (name.clone(), still(range))).collect(),
             settings: frozen,
-            state_schemas: schemas,
+            state_schemas: schemas.into(),
             repartition: Some(RepartitionPin { from, to }),
+            border: None,
             ..last
         };
         Ok(Self { entry: Some(entry), base, from, to })
@@ -178,7 +184,7 @@ fn commit(
     base: &CommitEntry,
     state: BTreeMap<String, Vec<serde_json::Value>>,
 ) -> Result<(), RuntimeError> {
-    let done = CommitEntry { batch: entry.batch, next_watermark_ms: base.next_watermark_ms, state };
+    let done = CommitEntry { batch: entry.batch, next_watermark_ms: base.next_watermark_ms, state, output: None };
     Ok(checkpoint.commit_log().add(&done)?)
 }
 

@@ -40,6 +40,12 @@ pub struct Settings {
     pub finish_on_end: bool,
     /// `millstream.lateRows.exact`: whether late rows are counted one by one. Beyond Spark.
     pub exact_late_rows: bool,
+    /// `millstream.outputDigests`: whether each commit entry keeps a digest of what went out, so that `replay` can compare.
+    /// Beyond Spark.
+    pub output_digests: bool,
+    /// `millstream.swap.dryRunBatches`: how many of the last batches are run again with other code before it may take a
+    /// plugin's place. Beyond Spark.
+    pub dry_run_batches: u64,
 }
 
 impl Default for Settings {
@@ -58,6 +64,8 @@ impl Default for Settings {
             max_ahead_ms: None,
             finish_on_end: false,
             exact_late_rows: false,
+            output_digests: true,
+            dry_run_batches: 3,
         }
     }
 }
@@ -102,11 +110,14 @@ const IDLE_TIMEOUT: &str = "millstream.watermark.idleTimeout";
 const MAX_AHEAD: &str = "millstream.watermark.maxAhead";
 const FINISH_ON_END: &str = "millstream.watermark.finishOnEnd";
 const EXACT_LATE_ROWS: &str = "millstream.lateRows.exact";
+/// See [`Settings::output_digests`].
+pub(crate) const OUTPUT_DIGESTS: &str = "millstream.outputDigests";
+const DRY_RUN_BATCHES: &str = "millstream.swap.dryRunBatches";
 /// The value of a duration that is not set.
 const NONE: &str = "none";
 
 /// All names.
-pub(crate) const NAMES: [&str; 13] = [
+pub(crate) const NAMES: [&str; 15] = [
     PARTITIONS,
     ANSI,
     WATERMARK_POLICY,
@@ -120,6 +131,8 @@ pub(crate) const NAMES: [&str; 13] = [
     MAX_AHEAD,
     FINISH_ON_END,
     EXACT_LATE_ROWS,
+    OUTPUT_DIGESTS,
+    DRY_RUN_BATCHES,
 ];
 
 impl Settings {
@@ -177,6 +190,12 @@ impl Settings {
             MAX_AHEAD => self.max_ahead_ms = duration_ms(value).map_err(invalid)?,
             FINISH_ON_END => self.finish_on_end = flag()?,
             EXACT_LATE_ROWS => self.exact_late_rows = flag()?,
+            OUTPUT_DIGESTS => self.output_digests = flag()?,
+            DRY_RUN_BATCHES => {
+                self.dry_run_batches = number(value)
+                    .filter(|n| *n <= 1000)
+                    .ok_or_else(|| invalid("a number up to 1000 is expected, 0 for no dry run"))?;
+            }
             _ => return Err(SettingError::Unknown { name: name.into(), known: NAMES.join(", ") }),
         }
         Ok(())
@@ -202,6 +221,8 @@ impl Settings {
             (MAX_AHEAD, duration_text(self.max_ahead_ms)),
             (FINISH_ON_END, self.finish_on_end.to_string()),
             (EXACT_LATE_ROWS, self.exact_late_rows.to_string()),
+            (OUTPUT_DIGESTS, self.output_digests.to_string()),
+            (DRY_RUN_BATCHES, self.dry_run_batches.to_string()),
         ]
     }
 

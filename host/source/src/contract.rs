@@ -7,10 +7,8 @@ use crate::{Offset, Source, SourceContext, SourceError, SourceFactory, SourceSpe
 use arrow::array::{ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::TimestampMicrosecondType;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use bytes::Bytes;
-use millstream_common::{DurableError, DurableFiles, ManualClock, ReadLimit, StopSignal};
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use millstream_common::{DurableFiles, ManualClock, MemoryFiles, ReadLimit, StopSignal};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A connector under test.
@@ -181,61 +179,4 @@ pub fn lines(batch: &RecordBatch) -> Vec<String> {
     (0..batch.num_rows())
         .map(|row| columns.iter().map(|column| column.value(row).to_string()).collect::<Vec<_>>().join("|"))
         .collect()
-}
-
-/// A folder of durable files in memory, for tests of sources.
-#[derive(Debug, Default)]
-pub struct MemoryFiles {
-    files: Mutex<BTreeMap<String, Bytes>>,
-}
-
-impl MemoryFiles {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Bytes>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn below(&self, folder: &str) -> Vec<String> {
-        let prefix = if folder.is_empty() { String::new() } else { format!("{}/", folder.trim_end_matches('/')) };
-        self.lock().keys().filter_map(|path| path.strip_prefix(&prefix)).map(str::to_owned).collect()
-    }
-}
-
-impl DurableFiles for MemoryFiles {
-    fn put_new(&self, path: &str, bytes: Bytes) -> Result<(), DurableError> {
-        let mut files = self.lock();
-        if files.contains_key(path) {
-            return Err(DurableError::Exists { path: path.to_owned() });
-        }
-        files.insert(path.to_owned(), bytes);
-        Ok(())
-    }
-
-    fn put_over(&self, path: &str, bytes: Bytes) -> Result<(), DurableError> {
-        self.lock().insert(path.to_owned(), bytes);
-        Ok(())
-    }
-
-    fn get(&self, path: &str) -> Result<Bytes, DurableError> {
-        self.lock().get(path).cloned().ok_or_else(|| DurableError::Missing { path: path.to_owned() })
-    }
-
-    fn list(&self, folder: &str) -> Result<Vec<String>, DurableError> {
-        Ok(self.below(folder).into_iter().filter(|path| !path.contains('/')).collect())
-    }
-
-    fn list_folders(&self, folder: &str) -> Result<Vec<String>, DurableError> {
-        let mut folders: Vec<String> =
-            self.below(folder).iter().filter_map(|path| Some(path.split_once('/')?.0.to_owned())).collect();
-        folders.dedup();
-        Ok(folders)
-    }
-
-    fn delete(&self, path: &str) -> Result<(), DurableError> {
-        self.lock().remove(path);
-        Ok(())
-    }
-
-    fn location(&self) -> String {
-        "memory:".to_owned()
-    }
 }

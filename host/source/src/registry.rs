@@ -20,6 +20,12 @@ pub trait SourceFactory: Send + Sync {
         None
     }
 
+    /// Whether a second source may be opened beside one that runs and reads what that one has read. A replay, and the dry
+    /// run before a swap, need that.
+    fn can_be_read_twice(&self) -> bool {
+        true
+    }
+
     /// Opens the source.
     ///
     /// # Errors

@@ -5,68 +5,9 @@
 //! It panics with a message when the contract is broken; it is for tests only.
 
 use crate::{ByteRows, FamilyId, FamilySpec, Layout, StateError, StateManifest, StateStore, StoreOptions};
-use bytes::Bytes;
-use millstream_common::{DurableError, DurableFiles};
+use millstream_common::{DurableFiles, MemoryFiles};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// A folder of durable files in memory: for tests of stores and operators.
-#[derive(Debug, Default)]
-pub struct MemoryFiles {
-    files: Mutex<BTreeMap<String, Bytes>>,
-}
-
-impl MemoryFiles {
-    fn files(&self) -> MutexGuard<'_, BTreeMap<String, Bytes>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What stands below a folder: the first part of each path and whether more follow.
-    fn below(&self, folder: &str, folders: bool) -> Vec<String> {
-        let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
-        let files = self.files();
-        let rests = files.keys().filter_map(|path| path.strip_prefix(&prefix));
-        let mut names: Vec<String> = rests
-            .filter_map(|rest| match rest.split_once('/') {
-                Some((first, _)) => folders.then(|| first.to_owned()),
-                None => (!folders).then(|| rest.to_owned()),
-            })
-            .collect();
-        names.dedup();
-        names
-    }
-}
-
-impl DurableFiles for MemoryFiles {
-    fn put_new(&self, path: &str, bytes: Bytes) -> Result<(), DurableError> {
-        let mut files = self.files();
-        if files.contains_key(path) {
-            return Err(DurableError::Exists { path: path.to_owned() });
-        }
-        files.insert(path.to_owned(), bytes);
-        Ok(())
-    }
-    fn put_over(&self, path: &str, bytes: Bytes) -> Result<(), DurableError> {
-        self.files().insert(path.to_owned(), bytes);
-        Ok(())
-    }
-    fn get(&self, path: &str) -> Result<Bytes, DurableError> {
-        self.files().get(path).cloned().ok_or_else(|| DurableError::Missing { path: path.to_owned() })
-    }
-    fn list(&self, folder: &str) -> Result<Vec<String>, DurableError> {
-        Ok(self.below(folder, false))
-    }
-    fn list_folders(&self, folder: &str) -> Result<Vec<String>, DurableError> {
-        Ok(self.below(folder, true))
-    }
-    fn delete(&self, path: &str) -> Result<(), DurableError> {
-        self.files().remove(path);
-        Ok(())
-    }
-    fn location(&self) -> String {
-        "memory".into()
-    }
-}
+use std::sync::Arc;
 
 /// A small random number generator (xorshift64*) that needs nothing.
 struct Dice(u64);
@@ -272,7 +213,7 @@ impl<M: Fn(StoreOptions, &StateManifest) -> Result<Box<dyn StateStore>, StateErr
             if self.dice.roll(8) == 0 {
                 let keep = history.len().saturating_sub(5);
                 history.drain(..keep);
-                let manifests: Vec<StateManifest> = history.iter().map(|(manifest, _)| manifest.clone()).collect();
+                let manifests: Vec<&StateManifest> = history.iter().map(|(manifest, _)| manifest).collect();
                 opened.store.retain(&manifests).expect("the folder works");
             }
             let (manifest, model) = history[self.dice.roll(history.len() as u64) as usize].clone();

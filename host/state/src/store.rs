@@ -69,6 +69,14 @@ impl ByteRows {
     pub fn with_capacity(rows: usize, bytes: usize) -> Self {
         Self { bytes: Vec::with_capacity(bytes), ends: Vec::with_capacity(rows) }
     }
+    /// Rows of `width` bytes each, one after the other.
+    ///
+    /// # Panics
+    /// When `width` is zero.
+    pub fn of_width(bytes: Vec<u8>, width: usize) -> Self {
+        let ends = (1..=bytes.len() / width).map(|row| row * width).collect();
+        Self { bytes, ends }
+    }
     /// Appends a row.
     pub fn push(&mut self, row: &[u8]) {
         self.push_parts(&[row]);
@@ -125,6 +133,9 @@ pub trait StateStore: Send {
     /// # Errors
     /// [`StateError::Schema`] when the files were written under another schema id.
     fn family(&mut self, spec: &FamilySpec) -> Result<FamilyId, StateError>;
+
+    /// The families that there are, in files or declared since.
+    fn families(&self) -> Vec<FamilySpec>;
 
     /// The values of many keys, in order, as they stand in the open batch. It may move rows between memory and spill, and
     /// changes nothing.
@@ -194,7 +205,7 @@ pub trait StateStore: Send {
     ///
     /// # Errors
     /// When the folder cannot be listed or a file not be deleted; safe to call again.
-    fn retain(&mut self, retained: &[StateManifest]) -> Result<(), StateError>;
+    fn retain(&mut self, retained: &[&StateManifest]) -> Result<(), StateError>;
 
     /// What it weighs now.
     fn metrics(&self) -> StateMetrics;

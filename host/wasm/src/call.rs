@@ -7,9 +7,9 @@
 //!
 //! It knows no arrays and no policies.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wasmtime::component::{ComponentNamedList, Func, Lift};
 use wasmtime::{Engine, PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
 use wasmtime_wasi::I32Exit;
 
@@ -17,10 +17,11 @@ use crate::account::{Held, Overdrawn};
 use crate::component::Entry;
 use crate::engine::TICK;
 use crate::error::WasmError;
+use crate::export::{Export, Exports};
 use crate::limits::{HostState, PluginLimits};
 use crate::stamp::CallStamp;
 use crate::wasi::Denied;
-use crate::wire;
+use crate::wire::CallError;
 
 /// Characters of a guest's message that are kept.
 const MESSAGE: usize = 2 << 10;
@@ -30,9 +31,8 @@ const LIFT_OVERHEAD: usize = 64 << 10;
 /// A running copy of a component.
 pub(crate) struct Instance {
     store: Store<HostState>,
-    describe: Func,
-    scalar: Option<Func>,
-    table: Option<Func>,
+    instance: wasmtime::component::Instance,
+    exports: Arc<Exports>,
     deadline: Duration,
     stamp: CallStamp,
 }
@@ -126,14 +126,8 @@ impl Instance {
                 return Err(failure.into_error(plugin, "instantiate"));
             }
         };
-        let gone = || WasmError::Engine { reason: "an export is not where the component has it".into() };
-        let describe = instance.get_func(&mut store, entry.describe).ok_or_else(gone)?;
-        let mut optional = |index: &Option<_>| match index {
-            Some(index) => instance.get_func(&mut store, index).map(Some).ok_or_else(gone),
-            None => Ok(None),
-        };
-        let (scalar, table) = (optional(&entry.scalar)?, optional(&entry.table)?);
-        Ok(Self { store, describe, scalar, table, deadline: limits.deadline, stamp: CallStamp::default() })
+        let exports = Arc::clone(&entry.exports);
+        Ok(Self { store, instance, exports, deadline: limits.deadline, stamp: CallStamp::default() })
     }
 
     /// Says which call of which batch comes next.
@@ -142,63 +136,25 @@ impl Instance {
     }
 
     /// Whether the exports have the types of this host's WIT.
-    pub(crate) fn check_types(&self) -> Result<(), String> {
-        let wrong = |interface: &str, error: wasmtime::Error| format!("`{interface}` has other types: {error:#}");
-        self.describe.typed::<(), (Vec<wire::Function>,)>(&self.store).map_err(|e| wrong(wire::DESCRIBE, e))?;
-        if let Some(scalar) = &self.scalar {
-            let typed = scalar.typed::<wire::CallParams<'_>, wire::ScalarResult>(&self.store);
-            typed.map_err(|e| wrong(wire::SCALAR, e))?;
-        }
-        if let Some(table) = &self.table {
-            let typed = table.typed::<wire::CallParams<'_>, wire::TableResult>(&self.store);
-            typed.map_err(|e| wrong(wire::TABLE, e))?;
-        }
-        Ok(())
+    pub(crate) fn check_types(&mut self) -> Result<(), String> {
+        let instance = self.instance;
+        self.exports.check_types(&mut self.store, |store, index| instance.get_func(store, index))
     }
 
-    pub(crate) fn describe(&mut self) -> Result<Vec<wire::Function>, Failure> {
-        let describe = self.describe;
-        self.enter(&PluginLimits::default(), |store| {
-            let (functions,) = describe.typed::<(), (Vec<wire::Function>,)>(&*store)?.call(store, ())?;
-            Ok(functions)
-        })
-    }
-
-    pub(crate) fn call_scalar(
+    /// Calls an export.
+    pub(crate) fn call<E: Export>(
         &mut self,
         limits: &PluginLimits,
-        function: u32,
-        arguments: wire::BatchRef<'_>,
-    ) -> Result<wire::ScalarOutput, Failure> {
-        let scalar = self.scalar.ok_or_else(|| Failure::Engine("no scalar functions are exported".into()))?;
-        answer(self.call::<wire::ScalarOutput>(limits, scalar, function, arguments)?)
-    }
-
-    pub(crate) fn call_table(
-        &mut self,
-        limits: &PluginLimits,
-        function: u32,
-        arguments: wire::BatchRef<'_>,
-    ) -> Result<wire::TableOutput, Failure> {
-        let table = self.table.ok_or_else(|| Failure::Engine("no table functions are exported".into()))?;
-        answer(self.call::<wire::TableOutput>(limits, table, function, arguments)?)
-    }
-
-    fn call<O>(
-        &mut self,
-        limits: &PluginLimits,
-        func: Func,
-        function: u32,
-        arguments: wire::BatchRef<'_>,
-    ) -> Result<Result<O, wire::CallError>, Failure>
-    where
-        O: Lift + Send + Sync + 'static,
-        (Result<O, wire::CallError>,): ComponentNamedList,
-    {
-        self.enter(limits, |store| {
-            let typed = func.typed::<wire::CallParams<'_>, (Result<O, wire::CallError>,)>(&*store)?;
-            let (output,) = typed.call(store, (function, arguments))?;
-            Ok(output)
+        params: E::Params<'_>,
+    ) -> Result<E::Output, Failure> {
+        let gone = || Failure::Engine(format!("`{}` of `{}` is not exported", E::NAME, E::INTERFACE));
+        let index = self.exports.index::<E>().ok_or_else(gone)?;
+        let func = self.instance.get_func(&mut self.store, index).ok_or_else(gone)?;
+        let results =
+            self.enter(limits, |store| func.typed::<E::Params<'_>, E::Results>(&*store)?.call(store, params))?;
+        E::output(results).map_err(|error| match error {
+            CallError::InvalidInput(message) | CallError::Internal(message) => Failure::Refused(message),
+            CallError::Unavailable(message) => Failure::Unavailable(message),
         })
     }
 
@@ -217,13 +173,6 @@ impl Instance {
         }
         result.map_err(|error| classify(&error, &self.store, limits))
     }
-}
-
-fn answer<O>(result: Result<O, wire::CallError>) -> Result<O, Failure> {
-    result.map_err(|error| match error {
-        wire::CallError::InvalidInput(message) | wire::CallError::Internal(message) => Failure::Refused(message),
-        wire::CallError::Unavailable(message) => Failure::Unavailable(message),
-    })
 }
 
 fn begin(store: &mut Store<HostState>, deadline: Duration, stamp: CallStamp) {

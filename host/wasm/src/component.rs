@@ -1,6 +1,6 @@
 //! A component: compiled, looked at from outside, and asked for its functions.
 //!
-//! `load` is the gate: what passes is a component, exports `describe` with `scalar` or `table` as this host knows
+//! `load` is the gate: what passes is a component, exports `describe` and at least one kind of plugin as this host knows
 //! them, imports nothing that is not granted, and has described itself sanely. Slots make instances of it.
 //!
 //! Rule of its life: immutable; identified by the digest of its bytes.
@@ -10,24 +10,26 @@
 use std::collections::BTreeSet;
 
 use millstream_common::Digest;
-use wasmtime::component::{ComponentExportIndex, InstancePre};
+use std::sync::Arc;
+use wasmtime::component::InstancePre;
 
 use crate::account::Held;
 use crate::call::Instance;
-use crate::description;
+use crate::description::{self, Description};
 use crate::engine::PluginHost;
 use crate::error::WasmError;
+use crate::export::Exports;
 use crate::limits::{HostState, PluginLimits};
 use crate::permissions::Permission;
-use crate::signature::FunctionSignature;
+use crate::processor::ProcessorSignature;
+use crate::signature::{AggregateSignature, FunctionSignature};
 use crate::{wasi, wire};
 
 /// A loaded component.
 pub struct Component {
     digest: Digest,
     size_bytes: usize,
-    wit_version: &'static str,
-    functions: Vec<FunctionSignature>,
+    description: Description,
     imports: Vec<String>,
     exports: Vec<String>,
     pub(crate) entry: Entry,
@@ -36,16 +38,14 @@ pub struct Component {
 /// How instances of a component are made and entered.
 pub(crate) struct Entry {
     pub(crate) pre: InstancePre<HostState>,
-    pub(crate) describe: ComponentExportIndex,
-    pub(crate) scalar: Option<ComponentExportIndex>,
-    pub(crate) table: Option<ComponentExportIndex>,
+    pub(crate) exports: Arc<Exports>,
 }
 
 impl std::fmt::Debug for Component {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Component")
             .field("digest", &self.digest)
-            .field("functions", &self.functions)
+            .field("description", &self.description)
             .finish_non_exhaustive()
     }
 }
@@ -58,7 +58,17 @@ impl Component {
 
     /// Its functions, in the order of their numbers.
     pub fn functions(&self) -> &[FunctionSignature] {
-        &self.functions
+        &self.description.functions
+    }
+
+    /// Its aggregate functions, in the order of their numbers.
+    pub fn aggregates(&self) -> &[AggregateSignature] {
+        &self.description.aggregates
+    }
+
+    /// Its processors, in the order of their numbers.
+    pub fn processors(&self) -> &[ProcessorSignature] {
+        &self.description.processors
     }
 
     /// The interfaces it imports: what it asks the host for.
@@ -78,7 +88,7 @@ impl Component {
 
     /// The version of `millstream:plugin` it was built against.
     pub fn wit_version(&self) -> &str {
-        self.wit_version
+        self.entry.exports.version()
     }
 
     /// The size of its file.
@@ -88,7 +98,25 @@ impl Component {
 
     /// The number and signature of a function.
     pub fn function(&self, name: &str) -> Option<(u32, &FunctionSignature)> {
-        self.functions.iter().zip(0..).find(|(function, _)| function.name == name).map(|(function, i)| (i, function))
+        (0..).zip(self.functions()).find(|(_, function)| function.name == name)
+    }
+
+    /// The names of all that a query can call.
+    pub fn names(&self) -> BTreeSet<String> {
+        let functions = self.functions().iter().map(|function| &function.name);
+        let aggregates = self.aggregates().iter().map(|function| &function.name);
+        let processors = self.processors().iter().map(|processor| &processor.name);
+        functions.chain(aggregates).chain(processors).cloned().collect()
+    }
+
+    /// The number and signature of an aggregate function.
+    pub fn aggregate(&self, name: &str) -> Option<(u32, &AggregateSignature)> {
+        (0..).zip(self.aggregates()).find(|(_, function)| function.name == name)
+    }
+
+    /// The number and signature of a processor.
+    pub fn processor(&self, name: &str) -> Option<(u32, &ProcessorSignature)> {
+        (0..).zip(self.processors()).find(|(_, processor)| processor.name == name)
     }
 }
 
@@ -106,33 +134,18 @@ pub(crate) fn load(host: &PluginHost, plugin: &str, bytes: &[u8], digest: Digest
     let exports = names(component_type.exports(engine).map(|(name, _)| name).collect());
 
     let foreign = |reason: String| WasmError::ForeignWorld { plugin: plugin.to_owned(), reason };
-    let index = |interface: &str, function: &str| {
-        let interface = compiled.get_export_index(None, interface)?;
-        compiled.get_export_index(Some(&interface), function)
-    };
     check_imports(&imports).map_err(foreign)?;
-    let newest = wire::VERSIONS[0];
-    let described =
-        |version: &&'static str| Some((*version, index(&wire::interface(wire::DESCRIBE, version), "describe")?));
-    let (wit_version, describe) = wire::VERSIONS
-        .iter()
-        .find_map(described)
-        .ok_or_else(|| foreign(missing(&wire::interface(wire::DESCRIBE, newest), &exports)))?;
-    let call = |name: &str| index(&wire::interface(name, wit_version), "call");
-    let (scalar, table) = (call(wire::SCALAR), call(wire::TABLE));
-    if scalar.is_none() && table.is_none() {
-        let [scalar, table] = [wire::SCALAR, wire::TABLE].map(|name| wire::interface(name, wit_version));
-        return Err(foreign(missing(&format!("{scalar}` or `{table}"), &exports)));
-    }
+    let found = Exports::of(&compiled, &exports).map_err(foreign)?;
     let pre = host.linker(&imports)?.instantiate_pre(&compiled).map_err(|e| foreign(format!("{e:#}")))?;
 
-    let entry = Entry { pre, describe, scalar, table };
+    let entry = Entry { pre, exports: Arc::new(found) };
     let mut instance = Instance::new(engine, &entry, plugin, &PluginLimits::default(), Held::default())?;
     instance.check_types().map_err(foreign)?;
-    let functions = instance.describe().map_err(|failure| failure.into_error(plugin, "describe"))?;
-    let functions = description::signatures(functions, entry.scalar.is_some(), entry.table.is_some())
+    let told = description::ask(&mut instance, &entry.exports);
+    let told = told.map_err(|failure| failure.into_error(plugin, "describe"))?;
+    let description = Description::check(told, &|interface| entry.exports.has(interface))
         .map_err(|reason| WasmError::BadDescription { plugin: plugin.to_owned(), reason })?;
-    Ok(Component { digest, size_bytes: bytes.len(), wit_version, functions, imports, exports, entry })
+    Ok(Component { digest, size_bytes: bytes.len(), description, imports, exports, entry })
 }
 
 fn not_a_component(bytes: &[u8]) -> Option<String> {
@@ -162,9 +175,4 @@ fn check_imports(imports: &[String]) -> Result<(), String> {
          and an empty world of WASI 0.2",
         foreign.join(", ")
     ))
-}
-
-fn missing(wanted: &str, exports: &[String]) -> String {
-    let exports = if exports.is_empty() { "nothing".into() } else { format!("`{}`", exports.join("`, `")) };
-    format!("it exports {exports}, not `{wanted}`")
 }

@@ -17,10 +17,12 @@ mod description;
 mod dice;
 mod engine;
 mod error;
+mod export;
 mod layout;
 mod limits;
 mod log;
 mod permissions;
+pub mod processor;
 mod signature;
 mod slot;
 mod stamp;
@@ -34,6 +36,9 @@ pub use engine::{PluginHost, PluginHostOptions};
 pub use error::WasmError;
 pub use limits::PluginLimits;
 pub use permissions::{HostPattern, HttpGrant, Permission, Permissions};
-pub use signature::{FunctionKind, FunctionSignature, Volatility};
-pub use slot::{DeadLetter, FaultPolicy, PluginMetrics, PluginSlot, RowFault, ScalarOutcome, TableOutcome};
+pub use signature::{AggregateSignature, FunctionKind, FunctionSignature, Volatility};
+pub use slot::{
+    DeadLetter, Difference, FaultPolicy, PluginMetrics, PluginSlot, RowFault, ScalarOutcome, StatesOutcome,
+    TableOutcome, differences,
+};
 pub use stamp::BatchStamp;

@@ -35,6 +35,18 @@ fn page_heat_sums_what_the_plugin_says() {
 }
 
 #[test]
+fn request_statistics_come_from_a_plugins_aggregate_functions() {
+    let output = run("request-statistics");
+    assert!(output.contains("|/search|"), "{output}");
+}
+
+#[test]
+fn silent_sensors_are_told_of_once_and_when_they_are_back() {
+    let output = run("silent-sensors");
+    assert!(output.contains("|barn  |silent|2026-05-01 12:06:00|8.5    |"), "{output}");
+}
+
+#[test]
 fn every_example_is_run_here_and_told_of() {
     let tests = include_str!("examples.rs");
     for entry in std::fs::read_dir(root().join("examples")).unwrap() {

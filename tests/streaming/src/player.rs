@@ -8,6 +8,7 @@ use millstream_checkpoint::faulty::Moment;
 use millstream_common::{Options, StopSignal, describe_chain};
 use millstream_runtime::inspect::CheckpointPlace;
 use millstream_runtime::repartition::repartition;
+use millstream_runtime::replay::replay;
 use millstream_runtime::{PluginSpec, Progress, QueryRun, QuerySpec, Settings, StateLimits, StreamSpec};
 use millstream_sink::SinkSpec;
 use millstream_source::SourceSpec;
@@ -40,8 +41,12 @@ pub struct Variant {
     pub sink: SinkKind,
     /// State is only in changelogs: the thread that writes snapshots makes the order of writes vary.
     pub no_snapshots: bool,
+    /// In the end every batch is run again on a fork of the checkpoint, and must come out the same.
+    pub replays: bool,
     /// A limit for the memory of state, in bytes.
     pub state_memory: Option<u64>,
+    /// No call finds what an earlier one left in the memory of an instance.
+    pub fresh_instances: bool,
 }
 
 /// What a story gave.
@@ -330,7 +335,21 @@ impl<'a> Player<'a> {
             run.map_err(|error| anyhow!(describe_chain(&error)))?.close();
             self.no_orphans()?;
         }
+        if self.variant.replays {
+            self.replay_all()?;
+        }
         Ok(Played { batches: self.batches()?, writes, again: self.world.recorder.again() })
+    }
+
+    /// Runs every batch again that is done, beside the query that has the checkpoint.
+    fn replay_all(&self) -> Result<()> {
+        for batch in &self.done {
+            let replayed = replay(&self.world.session, &self.spec, *batch, None);
+            let replayed = replayed.map_err(|error| anyhow!("batch {batch}: {}", describe_chain(&error)))?;
+            ensure!(replayed.is_same && replayed.output.was.is_some(), "batch {batch} again: {replayed:?}");
+            ensure!(replayed.state.iter().all(|state| state.was.is_some()), "batch {batch} again: {:?}", replayed.state);
+        }
+        Ok(())
     }
 
     /// The file sink's folder holds the files that manifests name, and no other.
@@ -373,6 +392,7 @@ fn spec(story: &Story, variant: Variant) -> Result<QuerySpec> {
     let plugins = story.plugins.iter().map(|plugin| {
         let mut limits = PluginLimits::default();
         limits.deadline = plugin.deadline.unwrap_or(limits.deadline);
+        limits.recycle_every_call = variant.fresh_instances;
         let component = component(&plugin.component)?;
         Ok(PluginSpec { name: plugin.component.clone(), component, limits, on_fault: plugin.on_fault })
     });

@@ -39,6 +39,14 @@ macro_rules! stories {
             }
 
             #[test]
+            fn can_be_replayed_batch_by_batch() {
+                if !is_straight_only(NAME) {
+                    check(NAME, Variant { replays: true, ..Variant::default() });
+                    check(NAME, Variant { replays: true, restart_after_every_batch: true, ..Variant::default() });
+                }
+            }
+
+            #[test]
             fn survives_a_restart_after_every_batch() {
                 if !is_straight_only(NAME) {
                     check(NAME, Variant { restart_after_every_batch: true, ..Variant::default() });
@@ -69,6 +77,13 @@ macro_rules! stories {
             }
 
             #[test]
+            fn is_true_with_a_fresh_instance_of_each_plugin_for_every_call() {
+                if !story(NAME).plugins.is_empty() {
+                    check(NAME, Variant { fresh_instances: true, ..Variant::default() });
+                }
+            }
+
+            #[test]
             fn survives_a_crash_at_every_durable_write() {
                 if !is_straight_only(NAME) {
                     let crashes = crash_everywhere(&story(NAME), Variant::default());
@@ -81,11 +96,18 @@ macro_rules! stories {
 }
 
 stories!(
+    aggregate_plugin,
+    aggregate_plugin_faults,
+    aggregate_plugin_global,
+    aggregate_plugin_merge_fails,
+    aggregate_plugin_session,
+    aggregate_plugin_window,
     dead_letters,
     division_by_zero,
     drop_duplicates,
     drop_duplicates_for_ever,
     drop_duplicates_within_watermark,
+    flat_map_groups,
     global_aggregate,
     having,
     join_full,
@@ -100,6 +122,12 @@ stories!(
     join_windows,
     late_after_restart,
     limit,
+    processor_baskets,
+    processor_fails,
+    processor_faults,
+    processor_silence,
+    processor_then_window,
+    processor_totals,
     row_errors_fail,
     row_errors_skip,
     session_aggregates,

@@ -38,7 +38,7 @@ pub(crate) fn expand(kind: Kind, options: TokenStream, item: TokenStream) -> Tok
 }
 
 /// The author's code stays, so that the message about it is the only one.
-fn with(item: TokenStream, error: &Error) -> TokenStream {
+pub(crate) fn with(item: TokenStream, error: &Error) -> TokenStream {
     let error = error.to_compile_error();
     quote!(#item #error)
 }
@@ -68,7 +68,8 @@ fn options_of(kind: Kind, tokens: TokenStream) -> syn::Result<Options> {
     Ok(options)
 }
 
-fn check_name(name: &str, span: Span) -> syn::Result<()> {
+/// A name in SQL.
+pub(crate) fn check_name(name: &str, span: Span) -> syn::Result<()> {
     let fits = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
     if fits {
@@ -85,25 +86,7 @@ fn register(kind: Kind, options: &Options, function: &ItemFn) -> syn::Result<Tok
     check_name(&name, ident.span())?;
     let arguments = signature.inputs.iter().map(argument).collect::<syn::Result<Vec<_>>>()?;
 
-    let names: Vec<_> = arguments.iter().map(|(name, _)| name.unraw().to_string()).collect();
-    let types: Vec<_> = arguments.iter().map(|(_, argument_type)| renamed(argument_type, "'_")).collect();
-    let columns: Vec<_> =
-        (0..arguments.len()).map(|i| Ident::new(&format!("__column_{i}"), Span::mixed_site())).collect();
-    let describe = names.iter().zip(&types).map(|(name, argument_type)| {
-        quote_spanned! {argument_type.span()=>
-            <#argument_type as ::millstream_sdk::private::Argument<'_>>::describe(#name, false, __schema);
-        }
-    });
-    let open = types.iter().zip(&columns).map(|(argument_type, column)| {
-        quote_spanned! {argument_type.span()=>
-            let #column = <#argument_type as ::millstream_sdk::private::Argument<'_>>::open(&mut __reader);
-        }
-    });
-    let get = types.iter().zip(&columns).map(|(argument_type, column)| {
-        quote_spanned! {argument_type.span()=>
-            <#argument_type as ::millstream_sdk::private::Argument<'_>>::get(&#column, __row)?
-        }
-    });
+    let Columns { describe, open, get } = columns(&arguments);
 
     let returned = match &signature.output {
         ReturnType::Type(_, returned) => returned,
@@ -144,6 +127,36 @@ fn register(kind: Kind, options: &Options, function: &ItemFn) -> syn::Result<Tok
     })
 }
 
+/// What is written for the arguments of a function.
+pub(crate) struct Columns {
+    /// Appends them to `__schema`.
+    pub(crate) describe: Vec<TokenStream>,
+    /// Takes their buffers from `__reader`.
+    pub(crate) open: Vec<TokenStream>,
+    /// Their values of row `__row`, with `?` for nulls.
+    pub(crate) get: Vec<TokenStream>,
+}
+
+pub(crate) fn columns(arguments: &[(Ident, Type)]) -> Columns {
+    let mut columns = Columns { describe: Vec::new(), open: Vec::new(), get: Vec::new() };
+    for (i, (name, argument_type)) in arguments.iter().enumerate() {
+        let name = name.unraw().to_string();
+        let span = argument_type.span();
+        let argument_type = renamed(argument_type, "'_");
+        let column = Ident::new(&format!("__column_{i}"), Span::mixed_site());
+        columns.describe.push(quote_spanned! {span=>
+            <#argument_type as ::millstream_sdk::private::Argument<'_>>::describe(#name, false, __schema);
+        });
+        columns.open.push(quote_spanned! {span=>
+            let #column = <#argument_type as ::millstream_sdk::private::Argument<'_>>::open(&mut __reader);
+        });
+        columns.get.push(quote_spanned! {span=>
+            <#argument_type as ::millstream_sdk::private::Argument<'_>>::get(&#column, __row)?
+        });
+    }
+    columns
+}
+
 fn check_shape(function: &ItemFn) -> syn::Result<()> {
     let signature = &function.sig;
     if let Some(token) = &signature.asyncness {
@@ -158,7 +171,8 @@ fn check_shape(function: &ItemFn) -> syn::Result<()> {
     Ok(())
 }
 
-fn argument(argument: &FnArg) -> syn::Result<(Ident, Type)> {
+/// The name and type of an argument.
+pub(crate) fn argument(argument: &FnArg) -> syn::Result<(Ident, Type)> {
     match argument {
         FnArg::Receiver(receiver) => Err(Error::new(receiver.span(), "a plugin function has no `self`")),
         FnArg::Typed(typed) => match &*typed.pat {

@@ -3,6 +3,7 @@
 //! Each macro leaves the author's code as it is and adds a description and a loop over rows, both made of calls
 //! into `millstream_sdk::private`.
 
+mod aggregate;
 mod function;
 mod lifetimes;
 mod plugin;
@@ -28,7 +29,20 @@ pub fn table_function(options: TokenStream, item: TokenStream) -> TokenStream {
     function::expand(function::Kind::Table, options.into(), item.into()).into()
 }
 
-/// Lists the functions of a plugin, once, in the root of the crate: `plugin!(words, text::tokens);`.
+/// Makes the state of a group an aggregate function: on an `impl` of it with `accumulate(&mut self, …)`,
+/// `merge(&mut self, other: Self)`, `evaluate(&self) -> …`, and if rows can be taken back `retract(&mut self, …)`.
+///
+/// The state derives `Row` and `Default`; its fields are the columns that the host keeps, its default is the state of no
+/// rows. Options: `name = "…"` (default: the type's name in snake case), and `state_id = "…"`, the author's name for what
+/// the columns mean: write another when they come to mean something else.
+#[proc_macro_attribute]
+pub fn aggregate_function(options: TokenStream, item: TokenStream) -> TokenStream {
+    aggregate::expand(options.into(), item.into()).into()
+}
+
+/// Lists what a plugin has, once, in the root of the crate: `plugin!(words, text::tokens);`,
+/// `plugin!(heat; aggregates: TopK, GeometricMean);`. Kinds stand between semicolons: functions, which need no word before
+/// them, and `aggregates`.
 #[proc_macro]
 pub fn plugin(functions: TokenStream) -> TokenStream {
     plugin::expand(functions.into()).into()

@@ -136,6 +136,13 @@ fn argument(input: &DeriveInput, fields: &[&Field]) -> TokenStream {
                 }
             }
 
+            fn open_columns(reader: &mut __sdk::Reader<'__a>) -> Self::Column {
+                __RowColumn {
+                    validity: __sdk::Validity::all(),
+                    #(#places: <#types as __sdk::Argument<'__a>>::open(reader),)*
+                }
+            }
+
             fn get(column: &Self::Column, row: usize) -> ::core::option::Option<Self> {
                 if !column.validity.is_valid(row) {
                     return ::core::option::Option::None;

@@ -80,7 +80,7 @@ fn torn_foreign_misnamed_and_newer_entries_are_named() {
     let checkpoint = new(&files);
     run_batches(&checkpoint, 0..2);
     let (offsets, commits) = (files.get("offsets/1").unwrap(), files.get("commits/1").unwrap());
-    let newer = String::from_utf8(offsets.to_vec()).unwrap().replace("offset-log 2", "offset-log 3");
+    let newer = String::from_utf8(offsets.to_vec()).unwrap().replace("offset-log 3", "offset-log 4");
     let refused = |bytes: Bytes| {
         files.put_over("offsets/1", bytes).unwrap();
         checkpoint.resume().unwrap_err()
@@ -91,7 +91,7 @@ fn torn_foreign_misnamed_and_newer_entries_are_named() {
     }
     assert!(matches!(refused("v1\n{}".into()), CheckpointError::Foreign { .. }));
     assert!(matches!(refused(commits), CheckpointError::Foreign { .. }));
-    assert!(matches!(refused(newer.into()), CheckpointError::Version { found: 3, known: 2, .. }));
+    assert!(matches!(refused(newer.into()), CheckpointError::Version { found: 4, known: 3, .. }));
     let other = files.get("offsets/0").unwrap();
     assert!(matches!(refused(other), CheckpointError::WrongNumber { found: BatchId(0), .. }));
     files.put_over("offsets/1", offsets).unwrap();

@@ -1,10 +1,11 @@
 //! The examples of `FORMAT.md` are what the program reads and writes.
 
-use crate::{CommitEntry, LeaseRecord, Metadata, OffsetEntry, OffsetLog};
+use crate::{CommitEntry, CommitLog, LeaseRecord, Metadata, OffsetEntry, OffsetLog, StateSchemas, SwapEntry};
 use millstream_common::BatchId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::sync::Arc;
 
 /// The JSON below a heading.
 fn example(heading: &str) -> Value {
@@ -25,7 +26,32 @@ fn the_examples_of_the_format_document_round_trip() {
     round_trips::<Metadata>("metadata");
     round_trips::<OffsetEntry>("offsets/N");
     round_trips::<CommitEntry>("commits/N");
+    round_trips::<SwapEntry>("swaps/N");
     round_trips::<LeaseRecord>("lease");
+}
+
+#[test]
+fn an_entry_is_written_with_its_schemas_and_read_back() {
+    let entry: OffsetEntry = serde_json::from_value(example("offsets/N")).unwrap();
+    let bare = OffsetEntry { batch: BatchId(42), state_schemas: StateSchemas::default(), ..entry.clone() };
+    let log = OffsetLog::new(super::memory());
+    for entry in [entry, bare] {
+        log.add(&entry).unwrap();
+        assert_eq!(log.get(entry.batch).unwrap(), Some(entry));
+    }
+}
+
+#[test]
+fn an_entry_says_the_same_whatever_form_its_state_was_given_in() {
+    let entry: CommitEntry = serde_json::from_value(example("commits/N")).unwrap();
+    let files = super::memory();
+    let log = CommitLog::new(Arc::clone(&files));
+    log.add_state(BatchId(7), entry.next_watermark_ms, &entry.state, entry.output.as_ref()).unwrap();
+    log.add(&CommitEntry { batch: BatchId(8), ..entry.clone() }).unwrap();
+    assert_eq!(log.get(BatchId(7)).unwrap(), Some(CommitEntry { batch: BatchId(7), ..entry }));
+    let text = |file: &str| String::from_utf8(files.get(file).unwrap().to_vec()).unwrap();
+    let (one, other) = (text("commits/7"), text("commits/8").replace("\"batch\": 8", "\"batch\": 7"));
+    assert_eq!(one.split_once('\n').unwrap().1, other.split_once('\n').unwrap().1);
 }
 
 #[test]

@@ -42,15 +42,16 @@ fn offset(batch: u64, plugin: Option<Digest>) -> OffsetEntry {
         sources: BTreeMap::from([("clicks".into(), range)]),
         settings: BTreeMap::from([("timezone".into(), "UTC".into())]),
         plugins: plugin.into_iter().map(|digest| ("clean".to_owned(), pin(digest))).collect(),
-        state_schemas: BTreeMap::from([("counts".into(), state)]),
+        state_schemas: BTreeMap::from([("counts".into(), state)]).into(),
         connectors: BTreeMap::from([("clicks".into(), ConnectorPin { format: "rate".into(), place: None })]),
         output_mode: Some(OutputMode::Update),
         repartition: None,
+        border: None,
     }
 }
 
 fn commit(batch: u64) -> CommitEntry {
     let manifest = serde_json::json!({"version": batch + 1, "files": []});
     let state = BTreeMap::from([("counts".into(), vec![manifest])]);
-    CommitEntry { batch: BatchId(batch), next_watermark_ms: Some(5), state }
+    CommitEntry { batch: BatchId(batch), next_watermark_ms: Some(5), state, output: None }
 }

@@ -21,13 +21,18 @@ pub(crate) struct CheckpointArguments {
 impl CheckpointArguments {
     /// The checkpoint; of a file it is the query's.
     pub(crate) fn place(&self) -> Result<CheckpointPlace, Failure> {
-        let (host, environment) = (self.host_file.as_deref(), environment::variables());
-        let file = Path::new(&self.place);
-        if file.is_file() {
-            let query = query_file::load(file, host, &environment, Overrides::default())?;
-            return Ok(CheckpointPlace::of_query(query.spec)?);
-        }
-        let options = load_host_places(host, &environment)?.object_store;
-        Ok(CheckpointPlace { place: self.place.clone(), options, query: None })
+        place_of(&self.place, self.host_file.as_deref())
     }
+}
+
+/// The checkpoint at a place; of a file it is the query's.
+pub(crate) fn place_of(place: &str, host: Option<&Path>) -> Result<CheckpointPlace, Failure> {
+    let environment = environment::variables();
+    let file = Path::new(place);
+    if file.is_file() {
+        let query = query_file::load(file, host, &environment, Overrides::default())?;
+        return Ok(CheckpointPlace::of_query(query.spec)?);
+    }
+    let options = load_host_places(host, &environment)?.object_store;
+    Ok(CheckpointPlace { place: place.to_owned(), options, query: None })
 }

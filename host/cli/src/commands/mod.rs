@@ -7,6 +7,8 @@ mod compile;
 mod explain;
 mod plugin;
 mod query_arguments;
+mod replay;
+mod rollback;
 mod run;
 mod state;
 mod status;
@@ -30,6 +32,10 @@ pub(crate) enum Command {
     Explain(explain::ExplainArguments),
     /// Puts another component in the place of a plugin of a running query, between two batches.
     Swap(swap::SwapArguments),
+    /// Puts the component that ran before in its place again.
+    Rollback(rollback::RollbackArguments),
+    /// Runs a batch again as it was, and compares.
+    Replay(replay::ReplayArguments),
     /// Shows what running queries do.
     Status(status::StatusArguments),
     /// Asks a running query to stop after the batch that it is in.
@@ -55,6 +61,8 @@ impl Command {
             Self::Check(arguments) => check::run(&arguments),
             Self::Explain(arguments) => explain::run(&arguments),
             Self::Swap(arguments) => swap::run(&arguments),
+            Self::Rollback(arguments) => rollback::run(&arguments),
+            Self::Replay(arguments) => replay::run(&arguments),
             Self::Status(arguments) => status::run(&arguments),
             Self::Stop(arguments) => stop::run(&arguments),
             Self::State(arguments) => state::run(&arguments),
@@ -63,4 +71,10 @@ impl Command {
             Self::CompileComponent => compile::run(),
         }
     }
+}
+
+/// A value as JSON for people and programs.
+fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
+    let json = serde_json::to_string_pretty(value);
+    json.map(|json| format!("{json}\n")).map_err(|error| Failure::outside(format!("cannot write JSON: {error}"), None))
 }

@@ -37,12 +37,17 @@ fn a_plugin_is_swapped_while_the_query_runs_and_what_does_not_fit_is_refused() {
         .run(&["swap", "nobody", &format!("shifts={second}")])
         .expect(2, &["no query `nobody` runs here", "counts ("]);
     console.run(&["swap", "counts", "shifts=query.toml"]).expect(1, &["is not a WebAssembly component"]);
-    let swapped = console.run(&["swap", "query.toml", &format!("shifts={second}")]).expect(0, &[]);
-    let swapped = swapped.prints(&["accepted  shifts ", "taken     shifts ", ", from batch "]);
+    let held = console.run(&["swap", "query.toml", &format!("shifts={second}")]).expect(1, &["error: ", "--approve"]);
+    held.prints(&["verdict    needs approval", "rows of the result come out otherwise", "dry run"]);
+    let swapped = console.run(&["swap", "query.toml", &format!("shifts={second}"), "--approve"]).expect(0, &[]);
+    let swapped = swapped.prints(&["accepted   shifts ", "taken      shifts ", ", from batch "]);
     let from: usize = swapped.stdout.rsplit("from batch ").next().unwrap().split(' ').next().unwrap().parse().unwrap();
     running.wait_for_batches(from + 2);
-    let swapped_back = console.run(&["swap", "query.toml", &format!("shifts={first}"), "--no-wait"]).expect(0, &[]);
+    let swapped_back = ["swap", "query.toml", &format!("shifts={first}"), "--no-wait", "--batches", "0"];
+    let swapped_back = console.run(&swapped_back).expect(0, &[]);
     assert!(!swapped_back.stdout.contains("taken"));
+    let history = console.run(&["plugin", "history", "query.toml"]).expect(0, &[]);
+    history.prints(&["plugin     shifts", "by start", "by swap: needs approval, approved", "come out otherwise"]);
 
     console.run(&["stop", "query.toml"]).expect(0, &[]).prints(&["stopping  counts ("]);
     running.end().expect(0, &["done "]);
@@ -54,6 +59,49 @@ fn a_plugin_is_swapped_while_the_query_runs_and_what_does_not_fit_is_refused() {
     assert_ne!(digests[from - 1], digests[from], "the batch that was named is the first of the new component");
     assert!(digests[..from].iter().all(|digest| *digest == digests[0]));
     console.run(&["checkpoint", "verify", "checkpoint"]).expect(0, &[]).prints(&["2 components", "all whole"]);
+    for batch in [0, from - 1, from] {
+        let replayed = console.run(&["replay", "query.toml", "--batch", &batch.to_string()]).expect(0, &[]);
+        replayed.prints(&["10 rows in", "plugin     shifts ", "output     ", "state      ", "the same: query-aggregate"]);
+    }
+    console.run(&["replay", "query.toml", "--batch", "100000"]).expect(1, &["batch 100000 cannot be run again"]);
+    let check = ["plugin", "check", &other, "--against", "query.toml"];
+    console.run(&check).expect(1, &[]).prints(&["verdict    reject", "argument `value` of `shift` was Int64 and is Utf8"]);
+    let check = ["plugin", "check", &first, "--against", "checkpoint", "--json"];
+    console.run(&check).expect(0, &[]).prints(&["\"verdict\": \"ok\"", "the query was not named"]);
+}
+
+#[test]
+fn a_candidate_runs_in_the_shadow_of_the_query_and_a_rollback_makes_the_state_anew() {
+    let console = Console::with("");
+    let first = component(&console, "first", "value: i64) -> i64 { value }");
+    let second = component(&console, "second", "value: i64) -> i64 { value + 1_000_000 }");
+    let query = COUNTS.replace("SELECT value % 3", "SELECT sum(shift(value)) AS total, value % 3");
+    let query = query.replace("format = \"noop\"", "format = \"json\"\noptions = { path = \"out\" }");
+    let query = query.replace("\"complete\"", "\"append\"");
+    let query = query.replace(
+        "GROUP BY value % 3\"",
+        "GROUP BY value % 3, timestamp\"",
+    );
+    let query = query.replace("format = \"rate-micro-batch\"", "format = \"rate-micro-batch\"\nwatermark = { column = \"timestamp\", delay = \"0 seconds\" }");
+    console.write("query.toml", format!("{query}[plugin.shifts]\ncomponent = \"{first}\"\n"));
+    let mut running = console.start(&["run", "query.toml", "--trigger", "100 ms", "--progress", "progress.jsonl"]);
+    running.wait_for_batches(3);
+    running.wait_until("the control socket", || !console.names("run").is_empty());
+    let shadow = ["swap", "query.toml", &format!("shifts={second}"), "--batches", "0", "--shadow", "3"];
+    console.run(&shadow).expect(1, &["rows of live batches come out otherwise"]).prints(&["shadow     batches "]);
+    console.run(&[&shadow[..], &["--approve"]].concat()).expect(0, &[]).prints(&["taken      shifts "]);
+    let back = console.run(&["rollback", "query.toml", "--restore", "--approve"]).expect(0, &[]);
+    let back = back.prints(&["rollback   restores the state", "taken      shifts "]);
+    let at: usize = back.stdout.rsplit("from batch ").next().unwrap().split(' ').next().unwrap().parse().unwrap();
+    running.wait_for_batches(at + 2);
+    console.run(&["stop", "query.toml"]).expect(0, &[]);
+    running.end().expect(0, &["done "]);
+    let history = console.run(&["plugin", "history", "query.toml"]).expect(0, &[]);
+    history.prints(&["by swap", "by rollback", "state restored"]);
+    console.run(&["checkpoint", "verify", "checkpoint"]).expect(0, &[]).prints(&["all whole"]);
+    let replay = console.run(&["replay", "query.toml", "--batch", &at.to_string()]);
+    replay.expect(1, &["it only made state anew", "run again with"]);
+    console.run(&["replay", "query.toml", "--batch", &(at + 1).to_string()]).expect(0, &[]).prints(&["the same"]);
 }
 
 #[test]
@@ -67,7 +115,7 @@ fn an_idle_query_takes_a_swap_only_with_its_next_batch_and_the_client_need_not_w
     running.wait_until("the control socket", || !console.names("run").is_empty());
     let swap = ["swap", "query.toml", &format!("shifts={first}"), "--timeout", "300 ms"];
     let ended = console.run(&swap).expect(2, &["error: no batch began within 300ms; the swap still waits"]);
-    assert!(ended.stdout.starts_with("accepted"), "{ended:#?}");
+    assert!(ended.stdout.contains("\naccepted "), "{ended:#?}");
     running.signal("INT");
     running.end().expect(0, &[]);
 }

@@ -1,11 +1,13 @@
 //! The aggregate functions: rows into partial states, states into states, states into results.
 //!
 //! DataFusion's accumulators do the work, one per function for all groups at once; functions that only
-//! know single groups come through DataFusion's adapter. Accumulators live for one step and are then dropped: what
-//! lasts is their exported state, as columns. So a function cannot carry anything from batch to batch that is not in
-//! the state store.
+//! know single groups come through DataFusion's adapter. What lasts is their exported state, as columns: a step takes
+//! accumulators without groups and ends by emitting all groups, which leaves them without groups again. Then they lie
+//! ready for the next step; those of a step that failed are dropped. So a function cannot carry anything from batch to
+//! batch that is not in the state store.
 
 use crate::row_codec::RowCodec;
+use crate::state_family::{PluginColumns, plugin_state};
 use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch, new_null_array};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::error::DataFusionError;
@@ -13,7 +15,7 @@ use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::{GroupsAccumulatorAdapter, PhysicalExprRef};
 use datafusion::physical_expr_common::utils::evaluate_expressions_to_arrays;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// One accumulator for each function.
 pub(crate) type Accumulators = Vec<Box<dyn GroupsAccumulator>>;
@@ -22,6 +24,8 @@ pub(crate) type Accumulators = Vec<Box<dyn GroupsAccumulator>>;
 pub(crate) struct Functions {
     functions: Vec<Function>,
     pub(crate) codec: RowCodec,
+    /// Accumulators without groups that no step needs now.
+    ready: Mutex<Vec<Accumulators>>,
 }
 
 struct Function {
@@ -31,6 +35,8 @@ struct Function {
     filter: Option<PhysicalExprRef>,
     state_types: Vec<DataType>,
     state_names: Vec<String>,
+    /// Whose state it is and what its columns are there, if a plugin's.
+    plugin_state: Option<(PluginColumns, Vec<FieldRef>)>,
 }
 
 /// The arguments of every function, and its filter, over the same rows.
@@ -52,11 +58,14 @@ impl Functions {
             .map(|(function, filter)| Function::try_new(function, filter, input))
             .collect::<Result<Vec<_>, _>>()?;
         let types = functions.iter().flat_map(|function| function.state_types.iter().cloned()).collect();
-        Ok(Self { functions, codec: RowCodec::try_new(types)? })
+        Ok(Self { functions, codec: RowCodec::try_new(types)?, ready: Mutex::default() })
     }
 
-    /// New accumulators without groups.
+    /// Accumulators without groups.
     pub(crate) fn accumulators(&self) -> Result<Accumulators, DataFusionError> {
+        if let Some(ready) = self.ready.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+            return Ok(ready);
+        }
         self.functions.iter().map(|function| accumulator(&function.function)).collect()
     }
 
@@ -116,12 +125,18 @@ impl Functions {
         Ok(())
     }
 
+    /// The accumulators have emitted all groups.
+    fn is_done(&self, accumulators: Accumulators) {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner).push(accumulators);
+    }
+
     /// The state of every group, as columns of the codec.
     pub(crate) fn states(&self, mut accumulators: Accumulators) -> Result<Vec<ArrayRef>, DataFusionError> {
         let mut states = Vec::new();
         for accumulator in &mut accumulators {
             states.extend(accumulator.state(EmitTo::All)?);
         }
+        self.is_done(accumulators);
         Ok(self.codec.conform(states)?)
     }
 
@@ -130,7 +145,10 @@ impl Functions {
         let mut accumulators = self.accumulators()?;
         let groups: Vec<usize> = (0..total).collect();
         self.merge(&mut accumulators, states, &groups, total)?;
-        accumulators.iter_mut().map(|accumulator| accumulator.evaluate(EmitTo::All)).collect()
+        let results = accumulators.iter_mut().map(|accumulator| accumulator.evaluate(EmitTo::All));
+        let results = results.collect::<Result<_, _>>()?;
+        self.is_done(accumulators);
+        Ok(results)
     }
 
     /// The functions as `explain` shows them.
@@ -152,6 +170,18 @@ impl Functions {
         columns.map(|(name, kind)| Arc::new(Field::new(name, kind.clone(), true))).collect()
     }
 
+    /// Which columns of the states have the meaning that a plugin's code gives them.
+    pub(crate) fn plugin_columns(&self) -> Vec<PluginColumns> {
+        let mut first = 0;
+        let mut all = Vec::new();
+        for function in &self.functions {
+            let columns = function.plugin_state.as_ref().map(|(columns, _)| columns.clone());
+            all.extend(columns.map(|columns| PluginColumns { first, ..columns }));
+            first += function.state_types.len();
+        }
+        all
+    }
+
     /// What the states are, in words that do not depend on the names of columns.
     pub(crate) fn state_text(&self) -> String {
         let list = |types: &[DataType]| types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -161,6 +191,13 @@ impl Functions {
             .map(|function| {
                 let distinct = if function.function.is_distinct() { "distinct " } else { "" };
                 let name = function.function.fun().name();
+                if let Some((of, columns)) = &function.plugin_state {
+                    let null = |field: &FieldRef| if field.is_nullable() { "" } else { " not null" };
+                    let column = |field: &FieldRef| format!("{} {}{}", field.name(), field.data_type(), null(field));
+                    let columns: Vec<_> = columns.iter().map(column).collect();
+                    let arguments = list(&function.argument_types);
+                    return format!("{name}({arguments}): {} as `{}`", columns.join(", "), of.state_id);
+                }
                 format!("{name}({distinct}{}): {}", list(&function.argument_types), list(&function.state_types))
             })
             .collect();
@@ -182,7 +219,8 @@ impl Function {
         let fields = function.state_fields()?;
         let state_types = fields.iter().map(|field| field.data_type().clone()).collect();
         let state_names = fields.iter().map(|field| field.name().clone()).collect();
-        Ok(Self { function, arguments, argument_types, filter, state_types, state_names })
+        let plugin_state = plugin_state(&fields);
+        Ok(Self { function, arguments, argument_types, filter, state_types, state_names, plugin_state })
     }
 }
 

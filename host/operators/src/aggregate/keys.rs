@@ -9,6 +9,7 @@
 //! keeps. Floats are unified first, so that groups are SQL's. The eight bytes in front are the key's event time as
 //! a big-endian number that orders like the time, so that the store can drop all that a watermark passed.
 
+use super::numbering::WindowColumns;
 use super::spec::{EventTimeKey, EventTimeKind};
 use crate::event_order;
 use crate::float_identity::unify_floats;
@@ -20,6 +21,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use datafusion::physical_plan::aggregates::{PhysicalGroupBy, evaluate_group_by};
+use millstream_state::ByteRows;
 use std::sync::Arc;
 
 /// The grouping keys of an aggregate.
@@ -69,6 +71,23 @@ impl KeyColumns {
         &self.flat
     }
 
+    /// Where the window that carries event time stands among the flat columns.
+    pub(crate) fn flat_window(&self) -> Option<WindowColumns> {
+        let key = self.event_time.filter(|key| key.kind == EventTimeKind::Window)?;
+        let field = self.fields.get(key.index)?;
+        let DataType::Struct(parts) = field.data_type() else { return None };
+        if parts.len() != 2 || parts[0].name() != "start" || parts[1].name() != "end" {
+            return None;
+        }
+        let mut before = Vec::new();
+        self.fields.iter().take(key.index).for_each(|field| flat_fields(field, &mut before));
+        let at = before.len();
+        Some(match field.is_nullable() {
+            true => WindowColumns { presence: Some(at), start: at + 1 },
+            false => WindowColumns { presence: None, start: at },
+        })
+    }
+
     /// The flat columns of rows, once for each grouping set.
     pub(crate) fn evaluate(&self, rows: &RecordBatch) -> Result<Vec<Vec<ArrayRef>>, DataFusionError> {
         let sets = evaluate_group_by(&self.group_by, rows)?;
@@ -107,6 +126,18 @@ impl KeyColumns {
             return Err(ArrowError::ParseError("a key is shorter than its event time".to_owned()));
         }
         columns
+    }
+
+    /// Keys as the store has them.
+    pub(crate) fn bytes(&self, columns: &[ArrayRef], len: usize) -> Result<ByteRows, DataFusionError> {
+        let encoded = self.encode(columns)?;
+        let Some(prefixes) = self.prefixes(columns) else { return Ok(encoded.into_byte_rows(len)) };
+        let mut keys = ByteRows::with_capacity(len, encoded.size() + 8 * len);
+        prefixes
+            .iter()
+            .enumerate()
+            .for_each(|(row, prefix)| keys.push_parts(&[&prefix.to_be_bytes(), encoded.row(row)]));
+        Ok(keys)
     }
 
     pub(crate) fn encode(&self, columns: &[ArrayRef]) -> Result<EncodedRows, DataFusionError> {

@@ -10,9 +10,9 @@
 use super::functions::Functions;
 use super::keys::KeyColumns;
 use super::partial::Groups;
-use crate::OperatorError;
 use crate::partitions::Partition;
 use crate::row_codec::partition_of;
+use crate::{OperatorError, StatePart};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::take_arrays;
 use arrow::datatypes::{FieldRef, SchemaRef};
@@ -35,8 +35,11 @@ pub(crate) struct AggregatePlan {
     pub(crate) description: String,
 }
 
-/// The groups of one partition, with the bytes of their keys.
-struct Share {
+/// So many groups are merged at a time: few enough that their rows of state, once read, are near when they are written.
+const GROUPS_AT_ONCE: usize = 1024;
+
+/// Groups of one partition, with the bytes of their keys.
+struct Piece {
     groups: Groups,
     keys: ByteRows,
 }
@@ -57,6 +60,11 @@ impl AggregatePlan {
     pub(crate) fn named_keys(&self) -> Vec<FieldRef> {
         let named = self.keys.fields().iter().zip(self.output.fields());
         named.map(|(key, output)| Arc::new(key.as_ref().clone().with_name(output.name()))).collect()
+    }
+
+    /// The states as a part of a value.
+    pub(crate) fn state_part(&self) -> StatePart {
+        StatePart::row_of_plugins(self.functions.state_fields(), self.functions.plugin_columns())
     }
 
     pub(crate) fn failed(&self, error: impl Into<DataFusionError>) -> OperatorError {
@@ -93,7 +101,7 @@ impl AggregatePlan {
     pub(crate) fn merge(&self, groups: Groups, partitions: &mut [Partition]) -> Result<Merged, OperatorError> {
         let many = groups.len >= GROUPS_FOR_THREADS;
         let shares = self.share_out(groups, partitions.len())?;
-        let mut work: Vec<_> = partitions.iter_mut().zip(shares).filter(|(_, share)| share.groups.len > 0).collect();
+        let mut work: Vec<_> = partitions.iter_mut().zip(shares).filter(|(_, share)| !share.is_empty()).collect();
         let threads = match many && work.len() > 1 {
             true => std::thread::available_parallelism().map_or(1, usize::from).min(work.len()),
             false => 1,
@@ -133,38 +141,43 @@ impl AggregatePlan {
         Ok(merged)
     }
 
-    /// Gives every group to the partition that owns its key.
-    fn share_out(&self, groups: Groups, partitions: usize) -> Result<Vec<Share>, OperatorError> {
+    /// Gives every group to the partition that owns its key, in pieces.
+    fn share_out(&self, groups: Groups, partitions: usize) -> Result<Vec<Vec<Piece>>, OperatorError> {
+        if partitions == 1 {
+            let pieces = groups.pieces(GROUPS_AT_ONCE).map(|groups| {
+                let keys = self.keys.bytes(&groups.keys, groups.len).map_err(|error| self.failed(error))?;
+                Ok(Piece { groups, keys })
+            });
+            return Ok(vec![pieces.collect::<Result<_, OperatorError>>()?]);
+        }
         let encoded = self.keys.encode(&groups.keys).map_err(|error| self.failed(error))?;
         let prefixes = self.keys.prefixes(&groups.keys);
         let key_of = |keys: &mut ByteRows, row: usize| match &prefixes {
             Some(prefixes) => keys.push_parts(&[&prefixes[row].to_be_bytes(), encoded.row(row)]),
             None => keys.push(encoded.row(row)),
         };
-        if partitions == 1 {
-            let mut keys = ByteRows::with_capacity(groups.len, groups.len * 32);
-            (0..groups.len).for_each(|row| key_of(&mut keys, row));
-            return Ok(vec![Share { groups, keys }]);
-        }
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); partitions];
         for row in 0..groups.len {
             rows[partition_of(encoded.row(row), partitions as u32)].push(row as u32);
         }
-        rows.into_iter()
-            .map(|rows| {
-                let mut keys = ByteRows::with_capacity(rows.len(), rows.len() * 32);
-                rows.iter().for_each(|&row| key_of(&mut keys, row as usize));
-                let groups = match rows.is_empty() {
-                    true => Groups { keys: Vec::new(), states: Vec::new(), len: 0 },
-                    false => self.pick(&groups, &rows)?,
-                };
-                Ok(Share { groups, keys })
-            })
-            .collect()
+        let piece = |rows: &[u32]| {
+            let mut keys = ByteRows::with_capacity(rows.len(), rows.len() * 32);
+            rows.iter().for_each(|&row| key_of(&mut keys, row as usize));
+            Ok(Piece { groups: self.pick(&groups, rows)?, keys })
+        };
+        rows.iter().map(|rows| rows.chunks(GROUPS_AT_ONCE).map(piece).collect()).collect()
     }
 
-    fn merge_share(&self, partition: &mut Partition, share: Share) -> Result<Merged, OperatorError> {
-        let Share { mut groups, keys } = share;
+    fn merge_share(&self, partition: &mut Partition, share: Vec<Piece>) -> Result<Merged, OperatorError> {
+        let mut merged = Merged::default();
+        for piece in share {
+            merged.join(self.merge_piece(partition, piece)?);
+        }
+        Ok(merged)
+    }
+
+    fn merge_piece(&self, partition: &mut Partition, piece: Piece) -> Result<Merged, OperatorError> {
+        let Piece { mut groups, keys } = piece;
         let old = partition.store.get_many(partition.family, &keys).map_err(|error| self.state_failed(error))?;
         let known: Vec<usize> =
             old.iter().enumerate().filter_map(|(row, value)| value.is_some().then_some(row)).collect();
@@ -176,8 +189,7 @@ impl AggregatePlan {
         }
         drop(old);
         let encoded = self.functions.codec.encode(&groups.states).map_err(|error| self.failed(error))?;
-        let mut values = ByteRows::with_capacity(groups.len, groups.len * 16);
-        (0..groups.len).for_each(|row| values.push(encoded.row(row)));
+        let values = encoded.into_byte_rows(groups.len);
         partition.store.put_many(partition.family, &keys, &values).map_err(|error| self.state_failed(error))?;
         Ok(Merged { added, updated: groups.len as u64, touched: vec![groups] })
     }

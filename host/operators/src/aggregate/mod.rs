@@ -1,7 +1,7 @@
 //! GROUP BY over a stream: groups live in the state store, batches are merged into them.
 //!
 //! ```text
-//!   rows ──► partial groups of the batch          push: DataFusion's grouping and accumulators
+//!   rows ──► partial groups of the batch          push: grouping, and DataFusion's accumulators
 //!                   │ barrier
 //!                   ▼
 //!            drop late groups                     event time at or before the late watermark
@@ -28,6 +28,7 @@
 pub(crate) mod functions;
 pub(crate) mod keys;
 pub(crate) mod merge;
+mod numbering;
 pub(crate) mod partial;
 mod spec;
 
@@ -89,7 +90,7 @@ impl Aggregate {
 
     fn partial(&mut self) -> Result<&mut Partial, OperatorError> {
         if self.partial.is_none() {
-            let partial = Partial::try_new(&self.plan.keys, &self.plan.functions);
+            let partial = Partial::try_new(&self.plan.keys);
             self.partial = Some(partial.map_err(|error| self.plan.failed(error))?);
         }
         Ok(self.partial.as_mut().expect("it was just made"))
@@ -104,10 +105,12 @@ impl Aggregate {
 
     /// Merges the batch's groups into the state; in update mode they are the result.
     fn merge_batch(&mut self, late: Option<u64>, out: &mut Vec<RecordBatch>) -> Result<(), OperatorError> {
-        if self.plan.keys.is_global() {
+        let is_global = self.plan.keys.is_global();
+        if is_global {
             self.partial()?;
         }
-        let Some(partial) = self.partial.take() else { return Ok(()) };
+        let filled = self.partial.as_mut().filter(|partial| is_global || !partial.is_empty());
+        let Some(partial) = filled else { return Ok(()) };
         let groups = partial.finish(&self.plan.keys, &self.plan.functions);
         let mut groups = groups.map_err(|error| self.plan.failed(error))?;
         if let Some(late) = late {
@@ -226,7 +229,7 @@ impl Stateful for Aggregate {
             name: FAMILY.to_owned(),
             schema_id: self.state.schema_id().to_owned(),
             key: time.map(StatePart::EventTime).into_iter().chain([row]).collect(),
-            value: vec![StatePart::row(self.plan.functions.state_fields())],
+            value: vec![self.plan.state_part()],
         }]
     }
 

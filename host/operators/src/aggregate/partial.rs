@@ -1,10 +1,11 @@
 //! The groups of one batch, before the state is asked: Spark's partial aggregation.
 //!
-//! Lives from the first rows of a batch to its barrier. Rows are grouped as they come, so what is kept is one row per
-//! group, not the rows.
+//! Filled from the first rows of a batch to its barrier, then emptied for the next one. Rows are grouped as they come, so
+//! what is kept is one row per group, not the rows. A batch that failed drops it.
 
 use super::functions::{Accumulators, Functions};
 use super::keys::KeyColumns;
+use super::numbering::Numbering;
 use arrow::array::{ArrayRef, RecordBatch};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::EmitTo;
@@ -14,11 +15,21 @@ use std::sync::Arc;
 
 /// The groups of one batch.
 pub(crate) struct Partial {
-    /// `None` for the one group of a global aggregate.
-    groups: Option<Box<dyn GroupValues>>,
-    accumulators: Accumulators,
+    numbers: Numbers,
+    /// `None` while the batch has no rows.
+    accumulators: Option<Accumulators>,
     /// The group of each of the last rows; kept for its memory.
     indices: Vec<usize>,
+}
+
+/// Who numbers the groups.
+enum Numbers {
+    /// A global aggregate has one group.
+    One,
+    /// Keys of the usual types.
+    Usual(Numbering),
+    /// All others.
+    Any(Box<dyn GroupValues>),
 }
 
 /// Groups with their partial states, as columns.
@@ -31,13 +42,26 @@ pub(crate) struct Groups {
     pub(crate) len: usize,
 }
 
-impl Partial {
-    pub(crate) fn try_new(keys: &KeyColumns, functions: &Functions) -> Result<Self, DataFusionError> {
-        let groups = match keys.is_global() {
-            true => None,
-            false => Some(new_group_values(Arc::clone(keys.flat_schema()), &GroupOrdering::None)?),
+impl Groups {
+    /// The same groups, at most so many at a time.
+    pub(crate) fn pieces(self, most: usize) -> impl Iterator<Item = Self> {
+        let cut = move |start: usize| {
+            let len = most.min(self.len - start);
+            let slice = |columns: &[ArrayRef]| columns.iter().map(|column| column.slice(start, len)).collect();
+            Self { keys: slice(&self.keys), states: slice(&self.states), len }
         };
-        Ok(Self { groups, accumulators: functions.accumulators()?, indices: Vec::new() })
+        (0..self.len).step_by(most).map(cut)
+    }
+}
+
+impl Partial {
+    pub(crate) fn try_new(keys: &KeyColumns) -> Result<Self, DataFusionError> {
+        Ok(Self { numbers: Numbers::try_new(keys)?, accumulators: None, indices: Vec::new() })
+    }
+
+    /// Whether the batch has no rows so far.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.accumulators.is_none()
     }
 
     /// Adds rows.
@@ -48,32 +72,74 @@ impl Partial {
         rows: &RecordBatch,
     ) -> Result<(), DataFusionError> {
         let arguments = functions.arguments(rows)?;
-        let Some(groups) = &mut self.groups else {
+        let accumulators = match &mut self.accumulators {
+            Some(accumulators) => accumulators,
+            none => none.insert(functions.accumulators()?),
+        };
+        if matches!(self.numbers, Numbers::One) {
             self.indices.clear();
             self.indices.resize(rows.num_rows(), 0);
-            return functions.update(&mut self.accumulators, &arguments, &self.indices, 1);
-        };
+            return functions.update(accumulators, &arguments, &self.indices, 1);
+        }
         for columns in keys.evaluate(rows)? {
-            groups.intern(&columns, &mut self.indices)?;
-            functions.update(&mut self.accumulators, &arguments, &self.indices, groups.len())?;
+            let total = self.numbers.number(&columns, &mut self.indices)?;
+            functions.update(accumulators, &arguments, &self.indices, total)?;
         }
         Ok(())
     }
 
-    /// Ends the batch: one row per group.
-    pub(crate) fn finish(mut self, keys: &KeyColumns, functions: &Functions) -> Result<Groups, DataFusionError> {
-        let (columns, len) = match &mut self.groups {
-            Some(groups) => {
-                let len = groups.len();
-                (keys.fold(groups.emit(EmitTo::All)?)?, len)
+    /// Ends the batch: one row per group. It is then ready for the next one.
+    pub(crate) fn finish(&mut self, keys: &KeyColumns, functions: &Functions) -> Result<Groups, DataFusionError> {
+        let (columns, len) = match &mut self.numbers {
+            Numbers::One => (Vec::new(), 1),
+            Numbers::Usual(numbering) => {
+                let len = numbering.len();
+                (keys.fold(numbering.emit()?)?, len)
             }
-            None => {
-                if self.indices.is_empty() {
-                    functions.update(&mut self.accumulators, &functions.no_arguments(), &[0], 1)?;
-                }
-                (Vec::new(), 1)
+            Numbers::Any(groups) => {
+                let len = groups.len();
+                let columns = keys.fold(groups.emit(EmitTo::All)?)?;
+                self.numbers = Numbers::try_new(keys)?;
+                (columns, len)
             }
         };
-        Ok(Groups { keys: columns, states: functions.states(self.accumulators)?, len })
+        let accumulators = match self.accumulators.take() {
+            Some(accumulators) => accumulators,
+            None => {
+                let mut accumulators = functions.accumulators()?;
+                if len > 0 {
+                    functions.update(&mut accumulators, &functions.no_arguments(), &[0], len)?;
+                }
+                accumulators
+            }
+        };
+        Ok(Groups { keys: columns, states: functions.states(accumulators)?, len })
+    }
+}
+
+impl Numbers {
+    fn try_new(keys: &KeyColumns) -> Result<Self, DataFusionError> {
+        if keys.is_global() {
+            return Ok(Self::One);
+        }
+        match Numbering::try_new(keys.flat_schema(), keys.flat_window()) {
+            Some(numbering) => Ok(Self::Usual(numbering)),
+            None => Ok(Self::Any(new_group_values(Arc::clone(keys.flat_schema()), &GroupOrdering::None)?)),
+        }
+    }
+
+    /// The group of each row; answers how many groups there are.
+    fn number(&mut self, columns: &[ArrayRef], numbers: &mut Vec<usize>) -> Result<usize, DataFusionError> {
+        match self {
+            Self::One => Ok(1),
+            Self::Usual(numbering) => {
+                numbering.number(columns, numbers)?;
+                Ok(numbering.len())
+            }
+            Self::Any(groups) => {
+                groups.intern(columns, numbers)?;
+                Ok(groups.len())
+            }
+        }
     }
 }

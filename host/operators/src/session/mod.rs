@@ -105,7 +105,7 @@ impl SessionWindows {
 
     /// Drops what is late of the batch's groups, and merges the others into the state.
     fn merge_batch(&mut self, late: Option<u64>) -> Result<(), OperatorError> {
-        let Some(partial) = self.partial.take() else { return Ok(()) };
+        let Some(partial) = self.partial.as_mut().filter(|partial| !partial.is_empty()) else { return Ok(()) };
         let groups = partial.finish(&self.plan.groups.keys, &self.plan.groups.functions);
         let mut groups = groups.map_err(|error| self.plan.groups.failed(error))?;
         if let Some(late) = late {
@@ -155,7 +155,7 @@ impl Operator for SessionWindows {
         let groups = &self.plan.groups;
         let mut partial = match self.partial.take() {
             Some(partial) => partial,
-            None => Partial::try_new(&groups.keys, &groups.functions).map_err(|error| groups.failed(error))?,
+            None => Partial::try_new(&groups.keys).map_err(|error| groups.failed(error))?,
         };
         partial.add(&groups.keys, &groups.functions, rows).map_err(|error| groups.failed(error))?;
         self.partial = Some(partial);

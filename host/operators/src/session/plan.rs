@@ -79,7 +79,7 @@ impl SessionPlan {
                 name: self.sessions.name.clone(),
                 schema_id: self.sessions.schema_id.clone(),
                 key: vec![StatePart::EventTime(end), StatePart::owned_row(columns, owners)],
-                value: vec![StatePart::row(self.groups.functions.state_fields())],
+                value: vec![self.groups.state_part()],
             },
             StateFamily {
                 name: self.ranges.name.clone(),

@@ -15,10 +15,15 @@
 //! It opens no store and decides no compatibility.
 
 mod column;
+mod migrator;
+mod plugin_mark;
 mod reader;
 #[cfg(test)]
 mod tests;
 
+pub use migrator::{ColumnsChange, FamilyMigrator};
+pub use plugin_mark::mark_plugin_state;
+pub(crate) use plugin_mark::plugin_state;
 pub use reader::FamilyReader;
 
 use crate::row_codec::FORMAT;
@@ -80,13 +85,23 @@ pub enum StatePart {
 impl StatePart {
     /// Columns in the row form. In a key all of them decide on the partition.
     pub fn row(columns: impl Into<Fields>) -> Self {
-        Self::Row(RowPart { form: FORMAT.to_owned(), columns: columns.into(), owners: None })
+        Self::Row(RowPart { form: FORMAT.to_owned(), columns: columns.into(), owners: None, plugins: Vec::new() })
+    }
+
+    /// Columns in the row form, some of which have the meaning that a plugin's code gives them.
+    pub fn row_of_plugins(columns: impl Into<Fields>, plugins: Vec<PluginColumns>) -> Self {
+        Self::Row(RowPart { form: FORMAT.to_owned(), columns: columns.into(), owners: None, plugins })
     }
 
     /// Columns in the row form, of which those that `owners` numbers decide on the partition: what is hashed is the row of
     /// those columns alone, in that order.
     pub fn owned_row(columns: impl Into<Fields>, owners: Vec<usize>) -> Self {
-        Self::Row(RowPart { form: FORMAT.to_owned(), columns: columns.into(), owners: Some(owners) })
+        Self::Row(RowPart {
+            form: FORMAT.to_owned(),
+            columns: columns.into(),
+            owners: Some(owners),
+            plugins: Vec::new(),
+        })
     }
 
     /// The bytes that it takes, if that is always as many.
@@ -129,9 +144,39 @@ pub struct RowPart {
     /// Which of the columns decide on the partition, in the order in which they are hashed; all of them when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     owners: Option<Vec<usize>>,
+    /// The columns whose meaning is a plugin's; none when left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    plugins: Vec<PluginColumns>,
+}
+
+/// Columns of a row whose meaning is a plugin's: other code can only go on with them if it names the same meaning, or after
+/// they were migrated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PluginColumns {
+    /// The plugin's name in the query.
+    pub plugin: String,
+    /// The state's name in the plugin: the aggregate function, or `processor.variable`.
+    pub state: String,
+    /// The author's name for what the columns mean.
+    pub state_id: String,
+    /// The first of the columns, from 0.
+    pub first: usize,
+    /// How many they are.
+    pub count: usize,
 }
 
 impl RowPart {
+    /// The columns.
+    pub fn columns(&self) -> &Fields {
+        &self.columns
+    }
+
+    /// The columns whose meaning is a plugin's.
+    pub fn plugins(&self) -> &[PluginColumns] {
+        &self.plugins
+    }
+
     /// The numbers of the columns that decide on the partition.
     fn owning(&self) -> Vec<usize> {
         self.owners.clone().unwrap_or_else(|| (0..self.columns.len()).collect())

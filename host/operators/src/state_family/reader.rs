@@ -54,12 +54,12 @@ impl FamilyReader {
     }
 }
 
-fn operator(family: &str) -> String {
+pub(super) fn operator(family: &str) -> String {
     format!("the reader of state family `{family}`")
 }
 
 /// The parts of a key or value, with where each one begins and ends.
-struct Parts {
+pub(super) struct Parts {
     parts: Vec<Part>,
     /// Bytes of all parts with a width.
     fixed: usize,
@@ -67,7 +67,7 @@ struct Parts {
     fills: bool,
 }
 
-struct Part {
+pub(super) struct Part {
     part: StatePart,
     /// Bytes before it, from the front, when no part that fills stands before it.
     before: Option<usize>,
@@ -105,7 +105,7 @@ impl Codecs {
 }
 
 impl Parts {
-    fn try_new(parts: &[StatePart]) -> Result<Self, String> {
+    pub(super) fn try_new(parts: &[StatePart]) -> Result<Self, String> {
         let widths: Vec<Option<usize>> = parts.iter().map(StatePart::width).collect();
         if widths.iter().filter(|width| width.is_none()).count() > 1 {
             return Err("two of its parts have no width".to_owned());
@@ -124,7 +124,13 @@ impl Parts {
         Ok(Self { parts: placed, fixed: widths.into_iter().flatten().sum(), fills })
     }
 
-    fn check(&self, rows: &ByteRows) -> Result<(), ArrowError> {
+    /// The part that is a row, if there is one, and its codec.
+    pub(super) fn row(&self) -> Option<(&Part, &RowCodec)> {
+        self.parts.iter().find_map(|part| Some((part, &part.codecs.as_ref()?.row)))
+    }
+
+    /// Whether rows have the right lengths.
+    pub(super) fn check(&self, rows: &ByteRows) -> Result<(), ArrowError> {
         let fits = |row: &[u8]| row.len() == self.fixed || self.fills && row.len() > self.fixed;
         match rows.iter().find(|row| !fits(row)) {
             Some(row) => Err(ArrowError::ParseError(format!(
@@ -167,13 +173,18 @@ impl Parts {
 
 impl Part {
     /// Its bytes in a whole key or value, which is long enough.
-    fn cut<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+    pub(super) fn cut<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         let (start, end) = match (self.before, self.after, self.part.width()) {
             (Some(before), _, Some(width)) => (before, before + width),
             (None, Some(after), Some(width)) => (bytes.len() - after - width, bytes.len() - after),
             (before, after, _) => (before.unwrap_or(0), bytes.len() - after.unwrap_or(0)),
         };
         &bytes[start..end]
+    }
+
+    /// What stands before it and after it in a whole key or value.
+    pub(super) fn around<'a>(&self, bytes: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+        (&bytes[..self.before.unwrap_or(0)], &bytes[bytes.len() - self.after.unwrap_or(0)..])
     }
 
     fn read(&self, rows: &ByteRows) -> Result<Vec<(String, ArrayRef)>, ArrowError> {

@@ -17,6 +17,7 @@
 //! It opens no source: rows come from whoever calls it, through [`BoundedInputs`].
 
 mod grouping_sets;
+mod processors;
 mod sessions;
 mod table;
 
@@ -32,6 +33,7 @@ use std::error::Error;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+pub(crate) use processors::BatchPlanner;
 pub(crate) use table::BoundedTable;
 
 /// An error of whoever reads the rows; it comes out of [`BatchQueryError::Input`] as it was.

@@ -22,6 +22,7 @@ mod literal;
 mod map;
 mod operation;
 mod planner;
+mod process;
 mod select;
 mod step;
 mod window_column;
@@ -29,7 +30,7 @@ mod window_column;
 pub use column::Column;
 pub use literal::IntoOperand;
 pub(crate) use map::MapNode;
-pub use operation::{JoinKind, JoinOn, Operation};
+pub use operation::{JoinKind, JoinOn, Operation, ProcessCall};
 pub use planner::{FramePlanner, relations_of};
 
 use crate::front::Front;

@@ -3,6 +3,7 @@
 use super::column::Column;
 use crate::PlanError;
 use arrow::datatypes::SchemaRef;
+use millstream_common::OutputMode;
 use millstream_operators::MapFunction;
 use std::fmt;
 
@@ -52,6 +53,8 @@ pub enum Operation {
         /// What is computed per key.
         values: Vec<Column>,
     },
+    /// The code of a plugin over keys, their state and their timers; a second input has initial rows.
+    Process(ProcessCall),
     /// Rows of two inputs that belong together.
     Join {
         /// What must hold.
@@ -93,6 +96,24 @@ pub enum Operation {
         /// The function.
         function: MapFunction,
     },
+}
+
+/// A call of a plugin's stateful processor.
+#[derive(Debug, Clone)]
+pub struct ProcessCall {
+    /// The processor.
+    pub processor: String,
+    /// What makes the keys.
+    pub keys: Vec<Column>,
+    /// What makes the keys of initial rows; none: the columns that are named as those of the processor's key.
+    pub initial_keys: Vec<Column>,
+    /// Which rows go out; the query must have the same mode.
+    pub mode: OutputMode,
+    /// The column of the output that carries event time.
+    pub event_time: Option<String>,
+    /// Whether it is Spark's `flatMapGroupsWithState`, which other stateful operations may not follow where timeouts go by
+    /// event time.
+    pub is_flat_map: bool,
 }
 
 /// What must hold for two rows to be joined.
@@ -188,6 +209,8 @@ impl Operation {
             Self::Drop(_) => "drop",
             Self::Filter(_) => "filter",
             Self::Aggregate { .. } => "agg",
+            Self::Process(call) if call.is_flat_map => "flat_map_groups_with_state",
+            Self::Process(_) => "transform_with_state",
             Self::Join { .. } => "join",
             Self::Union { by_name: false } => "union",
             Self::Union { by_name: true } => "union_by_name",

@@ -1,6 +1,6 @@
 //! How one operation becomes a plan over the plans of its inputs.
 
-use super::{JoinKind, JoinOn, MapNode, Operation, aggregate, join, select};
+use super::{JoinKind, JoinOn, MapNode, Operation, aggregate, join, process, select};
 use crate::front::Front;
 use crate::input::StreamInput;
 use crate::lower::{declared_stream, has_stream};
@@ -30,6 +30,11 @@ pub(super) fn plan(
         Operation::Stream { name, schema } => stream(name, schema, front),
         Operation::Table { name, schema } => table(name, schema, tables),
         Operation::Sql { text, views } => sql(text, views, inputs, front),
+        Operation::Process(call) => {
+            let mut inputs = inputs.into_iter();
+            let input = inputs.next().ok_or_else(|| inputs_missing(operation))?;
+            process::process(call, input, inputs.next(), front)
+        }
         Operation::Join { on, kind } => match (inputs.pop(), inputs.pop()) {
             (Some(right), Some(left)) => joined(on, *kind, left, right, front),
             _ => Err(inputs_missing(operation)),

@@ -4,6 +4,7 @@
 
 mod aggregate;
 mod expressions;
+mod processor;
 mod static_side;
 mod stream_join;
 
@@ -12,6 +13,7 @@ use crate::dedup::DedupNode;
 use crate::frame::MapNode;
 use crate::input::QueryInput;
 use crate::plan::{SourceSlot, StreamingPlan};
+use crate::processor::ProcessorNode;
 use crate::session_window::SessionFence;
 use crate::stream_table::StreamTable;
 use crate::uid::{OUTERMOST, Uids};
@@ -27,6 +29,7 @@ use datafusion::physical_plan::unnest::ListUnnest;
 use millstream_common::{OperatorUid, OutputMode};
 use millstream_operators as ops;
 use millstream_operators::{Node, Operator, OperatorError, Pipeline};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Lowers one query.
@@ -56,6 +59,7 @@ impl<'a> Lowering<'a> {
             schema,
             watermark_nodes: self.watermark_nodes,
             logical: text,
+            functions: BTreeSet::new(),
         })
     }
 
@@ -103,6 +107,9 @@ impl<'a> Lowering<'a> {
                     let child = self.node(node.input(), scope)?;
                     let map = ops::MapBatches::new(Arc::clone(node.function()), arrow_schema(plan));
                     return Ok(Node::Operator { operator: Box::new(map), inputs: vec![child] });
+                }
+                if let Some(node) = node.downcast_ref::<ProcessorNode>() {
+                    return self.processor(node, scope);
                 }
                 if let Some(fence) = node.downcast_ref::<SessionFence>() {
                     return self.node(fence.input(), scope);

@@ -5,12 +5,17 @@
 //! the offsets of the lists, so no value is copied.
 //!
 //! A scalar function under the policy skip or dead-letter must remove rows, which no expression can do: see
-//! [`isolate`].
+//! [`isolate`]. An aggregate function is one of DataFusion's: see [`aggregate`].
 
+mod aggregate;
 mod isolate;
 
+pub(crate) use aggregate::aggregate_function;
 pub(crate) use isolate::IsolatePluginFaults;
 
+use crate::PlanError;
+use crate::input::QueryInput;
+use crate::processor::{KnownProcessor, Processors};
 use arrow::array::{ArrayRef, ListArray, StructArray};
 use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
@@ -18,6 +23,7 @@ use datafusion::common::{DataFusionError, Result, exec_err, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+use millstream_operators::PluginProcessor;
 use millstream_wasm::{FunctionSignature, PluginSlot, RowFault};
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -29,6 +35,23 @@ const ROW: &str = "millstream.row";
 /// Whether a list element stands for a row of several columns.
 pub(crate) fn is_row(field: &Field) -> bool {
     field.metadata().contains_key(ROW)
+}
+
+/// The processors of the query's plugins.
+///
+/// # Errors
+/// When two have one name.
+pub(crate) fn processors(input: &QueryInput) -> std::result::Result<Processors, PlanError> {
+    let of_slot = |slot: &Arc<PluginSlot>| {
+        let component = slot.component();
+        let known = component.processors().iter().map(|signature| KnownProcessor {
+            plugin: slot.name().to_owned(),
+            signature: signature.clone(),
+            code: Arc::new(PluginProcessor::new(Arc::clone(slot), &signature.name)),
+        });
+        known.collect::<Vec<_>>()
+    };
+    Processors::new(input.plugins.iter().flat_map(of_slot))
 }
 
 /// A function of a plugin as a function of SQL.

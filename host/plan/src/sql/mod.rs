@@ -2,15 +2,19 @@
 //!
 //! Spark's SQL is parsed with a dialect of its own; what DataFusion's planner does not know (LATERAL VIEW,
 //! generators in SELECT, `window(...)` as a grouping key) is rewritten in the syntax tree into relations that
-//! [`generator`] plans.
+//! [`generator`] plans. Calls of processors, `f(TABLE(rows) PARTITION BY key)`, are spelled out in the tokens and planned by
+//! [`processor_call`].
 
 pub(crate) mod call;
 pub(crate) mod casts;
+pub(crate) mod create_function;
 pub(crate) mod dialect;
 pub(crate) mod generator;
 pub(crate) mod grouping;
 pub(crate) mod names;
 pub(crate) mod parse;
+pub(crate) mod processor_call;
 mod refused;
 pub(crate) mod relations;
 pub(crate) mod rewrite;
+mod table_arguments;

@@ -1,10 +1,11 @@
 //! From text to one SELECT statement, to one column of it, to one type.
 
 use super::dialect::StreamingSqlDialect;
+use super::table_arguments;
 use crate::PlanError;
 use datafusion::sql::sqlparser::ast::{DataType, Query, SelectItem, Statement};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError, ParserOptions};
-use datafusion::sql::sqlparser::tokenizer::Token;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 /// How deep expressions and subqueries may nest: the parser's stack is the host's.
 const NESTING_MAX: usize = 64;
@@ -16,9 +17,11 @@ const NESTING_MAX: usize = 64;
 pub(crate) fn parse_query(sql: &str) -> Result<Box<Query>, PlanError> {
     let dialect = StreamingSqlDialect::default();
     let fail = |message: String| PlanError::Sql { message };
+    let tokens = Tokenizer::new(&dialect, sql).with_unescape(false).tokenize_with_location();
+    let tokens = tokens.map_err(|error| fail(ParserError::from(error).to_string()))?;
     let mut statements = parser(&dialect)
-        .try_with_sql(sql)
-        .and_then(|mut parser| parser.parse_statements())
+        .with_tokens_with_locations(table_arguments::spell_out(&tokens))
+        .parse_statements()
         .map_err(|error| fail(error.to_string()))?;
     match (statements.pop(), statements.len()) {
         (Some(Statement::Query(query)), 0) => Ok(query),

@@ -3,12 +3,9 @@
 #![allow(dead_code, reason = "each benchmark uses its part")]
 #![allow(unsafe_code, reason = "clock_gettime")]
 
-mod memory_files;
-
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
-use memory_files::MemoryFiles;
-use millstream_common::DurableFiles;
+use millstream_common::{DurableFiles, MemoryFiles};
 use millstream_plan::EventTime;
 use millstream_plan::ddl::parse_ddl;
 use millstream_runtime::{

@@ -1,21 +1,29 @@
 //! The side of whoever wants something of a running query.
 
-use super::protocol::{Accepted, Answer, Request, RunningQuery, Taken, read_line, write_line};
+use super::protocol::{Accepted, Answer, Request, RunningQuery, SwapTerms, Taken, read_line, write_line};
 use super::{ANSWER_BYTES, LINE_TIME, RunDir, failed};
 use crate::RuntimeError;
+use crate::verdict::VerdictReport;
 use millstream_common::QueryId;
 use std::io::{BufReader, ErrorKind};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Reading and checking a component may take this long.
-const CHECK_TIME: Duration = Duration::from_secs(60);
+/// Reading and checking a component, with a dry run and a shadow, may take this long.
+const CHECK_TIME: Duration = Duration::from_secs(1800);
 
 /// A connection to one running query; one command goes over it.
 #[derive(Debug)]
 pub struct ControlClient {
     stream: BufReader<UnixStream>,
+}
+
+/// A swap whose verdict is known.
+#[derive(Debug)]
+pub struct AskedSwap {
+    client: ControlClient,
+    verdict: VerdictReport,
 }
 
 /// A swap that the query has accepted and not yet taken.
@@ -114,22 +122,44 @@ impl ControlClient {
         }
     }
 
-    /// Asks for a swap; answers when the component has passed its checks and waits for the next border.
+    /// Asks for a swap; answers with the verdict, and when that admits the component it waits for the next border.
     ///
     /// # Errors
     /// When the path is not there, or the query refuses the component, with its reason.
-    pub fn swap(mut self, plugin: &str, component: &Path) -> Result<PendingSwap, RuntimeError> {
-        let absolute = std::path::absolute(component)
+    pub fn swap(self, plugin: &str, component: &Path, terms: &SwapTerms) -> Result<AskedSwap, RuntimeError> {
+        let component = std::path::absolute(component)
             .map_err(|error| failed(format!("cannot use the path `{}`: {error}", component.display()), None))?;
+        self.ask_for_swap(&Request::Swap { plugin: plugin.to_owned(), component, terms: terms.clone() })
+    }
+
+    /// Asks to go back to the component before the last swap, or to the one whose digest begins with `to`.
+    ///
+    /// # Errors
+    /// When there is none, or the query refuses it.
+    pub fn rollback(
+        self,
+        plugin: Option<&str>,
+        to: Option<&str>,
+        terms: &SwapTerms,
+    ) -> Result<AskedSwap, RuntimeError> {
+        let (plugin, to) = (plugin.map(str::to_owned), to.map(str::to_owned));
+        self.ask_for_swap(&Request::Rollback { plugin, to, terms: terms.clone() })
+    }
+
+    fn ask_for_swap(mut self, request: &Request) -> Result<AskedSwap, RuntimeError> {
         self.wait_at_most(CHECK_TIME)?;
-        match self.ask(&Request::Swap { plugin: plugin.to_owned(), component: absolute })? {
-            Answer::Accepted(accepted) => Ok(PendingSwap { client: self, accepted }),
+        match self.ask(request)? {
+            Answer::Verdict(verdict) => Ok(AskedSwap { client: self, verdict: *verdict }),
             other => Err(unexpected(other)),
         }
     }
 
     fn ask(&mut self, request: &Request) -> Result<Answer, RuntimeError> {
         write_line(self.stream.get_mut(), request)?;
+        self.next()
+    }
+
+    fn next(&mut self) -> Result<Answer, RuntimeError> {
         match read_line(&mut self.stream, ANSWER_BYTES) {
             Ok(Some(answer)) => Ok(answer),
             Ok(None) => Err(gone()),
@@ -142,6 +172,29 @@ impl ControlClient {
         let time = time.max(Duration::from_millis(1));
         let set = self.stream.get_ref().set_read_timeout(Some(time));
         set.map_err(|error| failed(format!("cannot use the connection: {error}"), None))
+    }
+}
+
+impl AskedSwap {
+    /// What the checks say.
+    pub fn verdict(&self) -> &VerdictReport {
+        &self.verdict
+    }
+
+    /// Waits until the component is queued for the next border; `shadow` gets the verdict after a shadow, if one was asked
+    /// for.
+    ///
+    /// # Errors
+    /// When the query refuses it.
+    pub fn accepted(mut self, shadow: &mut dyn FnMut(&VerdictReport)) -> Result<PendingSwap, RuntimeError> {
+        match self.client.next()? {
+            Answer::Accepted(accepted) => Ok(PendingSwap { client: self.client, accepted }),
+            Answer::Shadow(report) => {
+                shadow(&report);
+                self.accepted(shadow)
+            }
+            other => Err(unexpected(other)),
+        }
     }
 }
 

@@ -5,7 +5,8 @@
 //!
 //! ```text
 //!   client                                            server
-//!     {"command":"swap","plugin":"words",…}  ──────►  reads the file, loads the component, queues it
+//!     {"command":"swap","plugin":"words",…}  ──────►  reads the file, asks for a verdict, queues it
+//!                                            ◄──────  {"answer":"verdict",…}
 //!                                            ◄──────  {"answer":"accepted",…}   or {"answer":"refused",…}
 //!                                                     … the border between two batches …
 //!                                            ◄──────  {"answer":"taken",…}      or {"answer":"refused",…}
@@ -24,8 +25,8 @@ mod server;
 #[cfg(test)]
 mod tests;
 
-pub use client::{ControlClient, PendingSwap};
-pub use protocol::{Accepted, RunningQuery, Taken};
+pub use client::{AskedSwap, ControlClient, PendingSwap};
+pub use protocol::{Accepted, RunningQuery, SwapTerms, Taken};
 pub use run_dir::RunDir;
 pub use server::ControlServer;
 

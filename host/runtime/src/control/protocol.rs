@@ -1,6 +1,7 @@
 //! The lines that cross the socket.
 
 use super::failed;
+use crate::verdict::VerdictReport;
 use crate::{Progress, RuntimeError};
 use millstream_common::{Digest, QueryId, RunId};
 use serde::de::DeserializeOwned;
@@ -18,6 +19,19 @@ pub(super) enum Request {
         plugin: String,
         /// The component's file, absolute.
         component: PathBuf,
+        /// How it is to be done.
+        #[serde(default)]
+        terms: SwapTerms,
+    },
+    /// Put the component that ran before in the place of a plugin.
+    Rollback {
+        /// The plugin's name in the query; may be left out when there is only one.
+        plugin: Option<String>,
+        /// The beginning of the digest to go back to; the one before the last swap when left out.
+        to: Option<String>,
+        /// How it is to be done.
+        #[serde(default)]
+        terms: SwapTerms,
     },
     /// Say what the query does.
     Status {},
@@ -25,10 +39,28 @@ pub(super) enum Request {
     Stop {},
 }
 
+/// How a swap is to be done.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SwapTerms {
+    /// Whether a verdict that needs approval has it.
+    pub approve: bool,
+    /// How many of the last batches are run again before; as many as the query's settings say when left out.
+    pub batches: Option<u64>,
+    /// Whether the batches since the code last ran are run again with it, so that the state is as if it had never stopped.
+    pub restore: bool,
+    /// How many live batches the candidate has to run beside the query before.
+    pub shadow: u64,
+}
+
 /// What the server says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "lowercase")]
 pub(super) enum Answer {
+    /// What the checks say of a component.
+    Verdict(Box<VerdictReport>),
+    /// What the candidate made of live batches.
+    Shadow(Box<VerdictReport>),
     /// The component passed its checks and waits for the next border between batches.
     Accepted(Accepted),
     /// The component is in place.

@@ -1,9 +1,10 @@
 //! The side of the running query.
 
-use super::protocol::{Accepted, Answer, Request, RunningQuery, Taken, read_line, write_line};
+use super::protocol::{Accepted, Answer, Request, RunningQuery, SwapTerms, Taken, read_line, write_line};
 use super::{LINE_TIME, REQUEST_BYTES, RunDir, failed};
 use crate::query_file::read_component;
-use crate::{RuntimeError, StreamingQuery, Swapped};
+use crate::verdict::Verdict;
+use crate::{Remake, RuntimeError, StreamingQuery, SwapGrounds, Swapped};
 use millstream_common::{Digest, Hint, describe_chain};
 use std::io::{BufReader, ErrorKind};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -96,6 +97,19 @@ fn bind(socket: &Path) -> Result<UnixListener, RuntimeError> {
     UnixListener::bind(socket).map_err(fail)
 }
 
+/// Reads the file of a component.
+fn component_of(file: &Path) -> Result<Vec<u8>, Answer> {
+    if !file.is_absolute() {
+        let reason = format!("the path `{}` is not absolute", file.display());
+        return Err(Answer::Refused { reason, hint: None });
+    }
+    read_component(file).map_err(|error| Answer::Refused { reason: describe_chain(&error), hint: Hint::hint(&error) })
+}
+
+fn refused(error: &RuntimeError) -> Answer {
+    Answer::Refused { reason: describe_chain(error), hint: error.hint() }
+}
+
 struct Serving {
     query: Arc<StreamingQuery>,
     file: Option<PathBuf>,
@@ -161,7 +175,13 @@ impl Serving {
                 self.query.ask_to_stop();
                 write_line(&mut writer, &Answer::Stopping {})
             }
-            Request::Swap { plugin, component } => self.swap(&mut writer, &plugin, &component),
+            Request::Swap { plugin, component, terms } => {
+                self.swap(&mut writer, || Ok((plugin, component_of(&component)?)), ("swap", &terms))
+            }
+            Request::Rollback { plugin, to, terms } => {
+                let earlier = || self.earlier(plugin, to.as_deref()).map_err(|error| refused(&error));
+                self.swap(&mut writer, earlier, ("rollback", &terms))
+            }
         }
     }
 
@@ -180,27 +200,67 @@ impl Serving {
         }
     }
 
-    fn swap(&self, writer: &mut &UnixStream, plugin: &str, component: &Path) -> Result<(), RuntimeError> {
-        match self.queue(plugin, component) {
-            Ok((digest, answer)) => {
+    /// Says what the checks say of a component, and when they admit it lets it wait for the next border.
+    fn swap(
+        &self,
+        writer: &mut &UnixStream,
+        component: impl FnOnce() -> Result<(String, Vec<u8>), Answer>,
+        (by, terms): (&str, &SwapTerms),
+    ) -> Result<(), RuntimeError> {
+        let (plugin, bytes) = match component() {
+            Ok(named) => named,
+            Err(refused) => return write_line(writer, &refused),
+        };
+        let report = match self.query.verdict(&plugin, &bytes, terms.batches) {
+            Ok(report) => report,
+            Err(error) => return write_line(writer, &refused(&error)),
+        };
+        write_line(writer, &Answer::Verdict(Box::new(report.clone())))?;
+        if !report.admits(terms.approve) {
+            let error = RuntimeError::Refused { report: Box::new(report) };
+            self.query.note_refused(&plugin, &describe_chain(&error));
+            return write_line(writer, &refused(&error));
+        }
+        let report = match terms.shadow {
+            0 => report,
+            batches => match self.query.shadow(report, &bytes, batches) {
+                Ok(report) => {
+                    write_line(writer, &Answer::Shadow(Box::new(report.clone())))?;
+                    if !report.admits(terms.approve) {
+                        let error = RuntimeError::Refused { report: Box::new(report) };
+                        self.query.note_refused(&plugin, &describe_chain(&error));
+                        return write_line(writer, &refused(&error));
+                    }
+                    report
+                }
+                Err(error) => return write_line(writer, &refused(&error)),
+            },
+        };
+        let digest = Digest::of(&bytes);
+        let grounds = SwapGrounds::of(by, &report, terms.approve && report.verdict == Verdict::NeedsApproval);
+        match self.query.swap_on(&plugin, bytes, grounds, terms.restore.then_some(Remake::Restore)) {
+            Ok(answer) => {
                 write_line(writer, &Answer::Accepted(Accepted { digest }))?;
                 write_line(writer, &self.outcome(&answer))
             }
-            Err(refused) => write_line(writer, &refused),
+            Err(error) => write_line(writer, &refused(&error)),
         }
     }
 
-    /// Checks a component and lets it wait for the next border.
-    fn queue(&self, plugin: &str, component: &Path) -> Result<(Digest, Receiver<Result<Swapped, String>>), Answer> {
-        let refused = |error: &(dyn Hint + 'static), text: String| Answer::Refused { reason: text, hint: error.hint() };
-        if !component.is_absolute() {
-            let reason = format!("the path `{}` is not absolute", component.display());
-            return Err(Answer::Refused { reason, hint: None });
-        }
-        let bytes = read_component(component).map_err(|error| refused(&error, describe_chain(&error)))?;
-        let digest = Digest::of(&bytes);
-        let answer = self.query.swap(plugin, bytes).map_err(|error| refused(&error, describe_chain(&error)))?;
-        Ok((digest, answer))
+    /// The component that a plugin goes back to.
+    fn earlier(&self, plugin: Option<String>, to: Option<&str>) -> Result<(String, Vec<u8>), RuntimeError> {
+        let plugins = self.query.plugins();
+        let plugin = match (plugin, &*plugins) {
+            (Some(plugin), _) => plugin,
+            (None, [only]) => only.clone(),
+            (None, _) => {
+                let reason = format!("the query has {} plugins", plugins.len());
+                let hint = (!plugins.is_empty()).then(|| format!("say which: {}", plugins.join(", ")));
+                return Err(RuntimeError::Invalid { reason, hint });
+            }
+        };
+        let (_, bytes) = self.query.earlier_component(&plugin, to)?;
+        Ok((plugin, bytes))
     }
 
     /// Waits for the border.

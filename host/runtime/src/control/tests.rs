@@ -84,14 +84,15 @@ fn a_client_can_stop_the_query_and_the_socket_goes_with_it() {
 }
 
 #[test]
-fn a_swap_of_what_is_no_component_is_refused_with_the_reason_and_the_query_goes_on() {
+fn a_swap_that_cannot_be_is_refused_with_the_reason_and_the_query_goes_on() {
     let running = Running::start();
     let file = running.folder.path().join("words.wasm");
     std::fs::write(&file, "no component").unwrap();
-    let error = running.connect().swap("words", &file).unwrap_err();
-    assert!(error.to_string().contains("does not start like WebAssembly"), "{error}");
+    let error = running.connect().swap("words", &file, &SwapTerms::default()).unwrap_err();
+    assert!(error.to_string().contains("the query has no plugin `words`"), "{error}");
     assert_eq!(error.fault().exit_code(), 1);
-    let error = running.connect().swap("words", &running.folder.path().join("none.wasm")).unwrap_err();
+    let error =
+        running.connect().swap("words", &running.folder.path().join("none.wasm"), &SwapTerms::default()).unwrap_err();
     assert!(error.to_string().contains("cannot read a component"), "{error}");
     assert!(running.query.is_active());
 }
@@ -180,8 +181,9 @@ fn the_folder_is_the_one_that_is_named_first() {
 
 #[test]
 fn requests_cross_as_written() {
-    let request = Request::Swap { plugin: "words".into(), component: "/a.wasm".into() };
+    let request = Request::Swap { plugin: "words".into(), component: "/a.wasm".into(), terms: SwapTerms::default() };
     let line = serde_json::to_string(&request).unwrap();
-    assert_eq!(line, r#"{"command":"swap","plugin":"words","component":"/a.wasm"}"#);
+    let terms = r#""terms":{"approve":false,"batches":null,"restore":false,"shadow":0}"#;
+    assert_eq!(line, format!(r#"{{"command":"swap","plugin":"words","component":"/a.wasm",{terms}}}"#));
     assert_eq!(serde_json::to_string(&Request::Stop {}).unwrap(), r#"{"command":"stop"}"#);
 }

@@ -2,7 +2,7 @@
 
 use crate::{RuntimeError, Session};
 use arrow::datatypes::FieldRef;
-use millstream_wasm::{FunctionKind, FunctionSignature, Volatility};
+use millstream_wasm::{AggregateSignature, FunctionKind, FunctionSignature, Volatility};
 use serde::Serialize;
 
 /// A component.
@@ -20,6 +20,8 @@ pub struct ComponentReport {
     pub exports: Vec<String>,
     /// Its functions.
     pub functions: Vec<FunctionReport>,
+    /// The signatures of its stateful processors, for people.
+    pub processors: Vec<String>,
 }
 
 /// A function of a component.
@@ -27,7 +29,7 @@ pub struct ComponentReport {
 pub struct FunctionReport {
     /// Its name in SQL.
     pub name: String,
-    /// `scalar` or `table`.
+    /// `scalar`, `table` or `aggregate`.
     pub kind: &'static str,
     /// The whole signature, for people.
     pub signature: String,
@@ -39,6 +41,20 @@ pub struct FunctionReport {
     pub volatility: &'static str,
     /// Whether it sees rows with a null argument.
     pub sees_nulls: bool,
+    /// Its state; none but aggregate functions have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<StateReport>,
+}
+
+/// What an aggregate function keeps for each group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StateReport {
+    /// Its columns.
+    pub columns: Vec<ColumnReport>,
+    /// The author's name for what they mean.
+    pub id: String,
+    /// Whether rows can be taken back out of it.
+    pub retracts: bool,
 }
 
 /// An argument or result.
@@ -64,7 +80,13 @@ pub fn component(session: &Session, name: &str, bytes: &[u8]) -> Result<Componen
         wit_version: component.wit_version().to_owned(),
         imports: component.imports().to_vec(),
         exports: component.exports().to_vec(),
-        functions: component.functions().iter().map(function).collect(),
+        functions: component
+            .functions()
+            .iter()
+            .map(function)
+            .chain(component.aggregates().iter().map(aggregate))
+            .collect(),
+        processors: component.processors().iter().map(ToString::to_string).collect(),
     })
 }
 
@@ -83,6 +105,24 @@ fn function(signature: &FunctionSignature) -> FunctionReport {
             Volatility::Volatile => "volatile",
         },
         sees_nulls: signature.nulls_passed,
+        state: None,
+    }
+}
+
+fn aggregate(signature: &AggregateSignature) -> FunctionReport {
+    FunctionReport {
+        name: signature.name.clone(),
+        kind: "aggregate",
+        signature: signature.to_string(),
+        arguments: columns(&signature.arguments),
+        results: columns(std::slice::from_ref(&signature.result)),
+        volatility: "immutable",
+        sees_nulls: signature.nulls_passed,
+        state: Some(StateReport {
+            columns: columns(&signature.state),
+            id: signature.state_id.clone(),
+            retracts: signature.retracts,
+        }),
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod checkpoint;
 mod component;
+mod history;
 mod place;
 mod plan;
 mod state;
@@ -18,7 +19,8 @@ pub(crate) use checkpoint::manifests;
 pub use checkpoint::{
     BatchSummary, CheckpointSummary, LeaseSummary, PartitionSummary, PluginSummary, StateSummary, checkpoint, resumes,
 };
-pub use component::{ColumnReport, ComponentReport, FunctionReport, component};
+pub use component::{ColumnReport, ComponentReport, FunctionReport, StateReport, component};
+pub use history::{CodeHistory, CodeSpan, history};
 pub use millstream_wasm::build::{
     BuildError, Language, Profile, Project, build_plugin, find_sdk, guest_target_dir, test_plugin,
 };

@@ -10,14 +10,19 @@
 //!
 //! A crash between any two of them leaves a checkpoint from which the same batch is run again, or the next one.
 
+use super::fork::{Output, Ran};
 use super::late_rows;
+use super::output_digest::output_digest;
 use super::progress::{PluginProgress, Progress, SinkProgress, SourceProgress, StateOperatorProgress, iso_ms, rate};
 use super::recovery::RetainedFiles;
 use super::run::QueryRun;
+use super::swap;
+use super::tap::LiveBatch;
+use crate::settings::OUTPUT_DIGESTS;
 use crate::{RuntimeError, offline_store};
 use arrow::array::RecordBatch;
 use bytes::Bytes;
-use millstream_checkpoint::{Checkpoint, CommitEntry, OffsetEntry};
+use millstream_checkpoint::{Checkpoint, OffsetEntry, OutputPin};
 use millstream_common::{BatchId, Digest, OperatorUid, Watermark, Watermarks};
 use millstream_operators::{BatchContext, EventTimeSeen, LateRows};
 use millstream_sink::{SinkBatch, SinkReport};
@@ -26,10 +31,11 @@ use millstream_state::{StateManifest, StateStore};
 use millstream_wasm::BatchStamp;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::sync::Arc;
 
 /// A batch about to run.
 pub(super) struct Definition {
-    pub(super) entry: OffsetEntry,
+    pub(super) entry: Arc<OffsetEntry>,
     /// Whether the offset log has the entry already.
     pub(super) is_logged: bool,
     /// Milliseconds spent on asking the sources.
@@ -53,8 +59,11 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
 
     run.lease.renew(run.clock.now_ms())?;
     if !definition.is_logged {
+        if let Some(swaps) = swap::log_entry(&run.unlogged, entry.batch, entry.batch_time_ms) {
+            run.checkpoint.swap_log().put(&swaps)?;
+        }
         run.checkpoint.offset_log().add(entry)?;
-        run.unfinished = Some(entry.clone());
+        run.unfinished = Some(Arc::clone(entry));
         for swap in run.unlogged.drain(..) {
             swap.logged(entry.batch);
         }
@@ -65,6 +74,7 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
     let (mut inputs, rows_per_source) = read(run, entry)?;
     timer.step(run, "getBatch");
 
+    let shown = run.tap.is_open().then(|| inputs.clone());
     run.batch_time.set_ms(entry.batch_time_ms);
     let stamp = BatchStamp { query: Some(run.id), batch: Some(entry.batch), time_ms: entry.batch_time_ms };
     run.plugins.iter().for_each(|plugin| plugin.slot.begin_batch(stamp));
@@ -75,6 +85,7 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
         .map_err(|source| RuntimeError::Batch { batch: entry.batch, source: Box::new(source) })?;
     let manifests = prepare_state(run)?;
     keep_dead_letters(run, entry)?;
+    let output = if run.settings.output_digests { Some(digest(run, entry.batch, &rows)?) } else { None };
     let report =
         run.sink.add_batch(&SinkBatch { id: entry.batch, schema: &run.schema, rows: &rows, mode: run.mode })?;
     let late = run.pipeline.take_late_rows();
@@ -86,10 +97,24 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
     let seen = run.pipeline.take_event_times();
     let next_watermark = advance_watermark(run, &seen, entry.batch_time_ms);
     run.lease.renew(run.clock.now_ms())?;
-    run.checkpoint.commit_log().add(&commit_entry(entry.batch, next_watermark, &manifests)?)?;
+    run.checkpoint.commit_log().add_state(entry.batch, next_watermark, &manifests, output.as_ref())?;
     done(run, entry, manifests)?;
     timer.step(run, "commitOffsets");
-    Ok(progress(run, definition, timer, &rows_per_source, (&seen, &late), &report))
+    let progress = progress(run, definition, timer, &rows_per_source, (&seen, &late), &report);
+    if let Some(inputs) = shown {
+        let output = Output { schema: Some(Arc::clone(&run.schema)), rows };
+        let ran = Ran { output, progress: progress.clone() };
+        run.tap.show(LiveBatch { entry: OffsetEntry::clone(entry), slots: run.slots.clone(), inputs, ran });
+    }
+    Ok(progress)
+}
+
+/// What went out, to be held against another run of the batch.
+fn digest(run: &QueryRun, batch: BatchId, rows: &[RecordBatch]) -> Result<OutputPin, RuntimeError> {
+    output_digest(&run.schema, rows).map_err(|error| RuntimeError::Invalid {
+        reason: format!("batch {batch} has rows of which there is no digest: {error}"),
+        hint: Some(format!("set {OUTPUT_DIGESTS} to false")),
+    })
 }
 
 /// Everything before the batch is committed: the sources may forget it.
@@ -108,8 +133,14 @@ type InputRows = (Vec<Vec<RecordBatch>>, BTreeMap<String, u64>);
 
 /// The rows of the batch, per slot, and how many there were per source.
 fn read(run: &mut QueryRun, entry: &OffsetEntry) -> Result<InputRows, RuntimeError> {
-    let mut inputs = Vec::with_capacity(run.slots.len());
     let mut counts = BTreeMap::new();
+    if let Some(fed) = run.fed.take() {
+        for (slot, rows) in run.slots.iter().zip(&fed) {
+            *counts.entry(slot.stream.clone()).or_insert(0) += rows.iter().map(|b| b.num_rows() as u64).sum::<u64>();
+        }
+        return Ok((fed, counts));
+    }
+    let mut inputs = Vec::with_capacity(run.slots.len());
     for slot in &run.slots {
         let mut batches = Vec::new();
         let range = entry.sources.get(&slot.stream);
@@ -182,23 +213,6 @@ fn advance_watermark(run: &mut QueryRun, seen: &[EventTimeSeen], batch_time_ms: 
     Some(run.tracker.advance(batch_time_ms).0)
 }
 
-fn commit_entry(
-    batch: BatchId,
-    next_watermark_ms: Option<i64>,
-    manifests: &BTreeMap<OperatorUid, Vec<StateManifest>>,
-) -> Result<CommitEntry, RuntimeError> {
-    let mut state = BTreeMap::new();
-    for (uid, partitions) in manifests {
-        let values: Result<Vec<_>, _> = partitions.iter().map(serde_json::to_value).collect();
-        let values = values.map_err(|error| RuntimeError::Invalid {
-            reason: format!("the state files of `{uid}` cannot be named in the commit log: {error}"),
-            hint: None,
-        })?;
-        state.insert(uid.as_str().to_owned(), values);
-    }
-    Ok(CommitEntry { batch, next_watermark_ms, state })
-}
-
 /// The batch is in the commit log: memory follows.
 fn done(
     run: &mut QueryRun,
@@ -224,13 +238,16 @@ fn done(
     purge(run, entry.batch)
 }
 
-/// Forgets batches beyond the retention, ten at a time: entries first, then the files that only they named.
+/// Forgets batches beyond the retention, some at a time, because folders must be listed for it: entries first, then the
+/// files that only they named.
 fn purge(run: &mut QueryRun, batch: BatchId) -> Result<(), RuntimeError> {
-    const PURGE_EVERY: u64 = 10;
-    if batch.0 < run.settings.batches_retained || !batch.0.is_multiple_of(PURGE_EVERY) {
+    let retained = run.settings.batches_retained;
+    if batch.0 < retained || !batch.0.is_multiple_of((retained / 2).clamp(10, 50)) {
         return Ok(());
     }
-    let in_use: Vec<Digest> = run.plugins.iter().map(|plugin| plugin.slot.digest()).collect();
+    let mut in_use: Vec<Digest> = run.plugins.iter().map(|plugin| plugin.slot.digest()).collect();
+    // A rollback goes back to these, however long ago that was.
+    in_use.extend(run.checkpoint.swap_log().newest_from()?);
     let purged = run.checkpoint.purge(batch, &in_use)?;
     while run.retained.front().is_some_and(|(id, _)| *id < purged.oldest) {
         run.retained.pop_front();
@@ -241,7 +258,7 @@ fn purge(run: &mut QueryRun, batch: BatchId) -> Result<(), RuntimeError> {
         for (_, manifests) in retained {
             // Batches before a repartition may have more partitions than there are now.
             let files = manifests.get(operator.uid()).into_iter().flatten();
-            per_partition.iter_mut().zip(files).for_each(|(kept, manifest)| kept.push(manifest.clone()));
+            per_partition.iter_mut().zip(files).for_each(|(kept, manifest)| kept.push(manifest));
         }
         operator.retain(&per_partition)?;
         retain_former(checkpoint, operator.uid(), operator.partitions(), retained)
@@ -255,10 +272,7 @@ fn retain_former(
     partitions: u32,
     retained: &RetainedFiles,
 ) -> Result<(), RuntimeError> {
-    let of_partition = |manifests: &BTreeMap<OperatorUid, Vec<StateManifest>>, partition: u32| {
-        manifests.get(uid)?.get(partition as usize).cloned()
-    };
-    let current = retained.back().and_then(|(_, manifests)| of_partition(manifests, 0));
+    let current = retained.back().and_then(|(_, manifests)| of_partition(manifests, uid, 0));
     let version = current.map_or(0, |manifest| manifest.version);
     let folder = format!("state/{uid}");
     let failed = |source| RuntimeError::Keep { what: format!("only the needed files of `{folder}`"), source };
@@ -267,12 +281,22 @@ fn retain_former(
         if partition < partitions {
             continue;
         }
-        let named: Vec<_> = retained.iter().filter_map(|(_, manifests)| of_partition(manifests, partition)).collect();
+        let named: Vec<_> =
+            retained.iter().filter_map(|(_, manifests)| of_partition(manifests, uid, partition)).collect();
         let empty = StateManifest { version, files: Vec::new() };
         offline_store::open(checkpoint, uid, partition, &empty, ("retention", &offline_store::budget()))?
             .retain(&named)?;
     }
     Ok(())
+}
+
+/// The state of one partition of an operator, if the batch had it.
+fn of_partition<'a>(
+    manifests: &'a BTreeMap<OperatorUid, Vec<StateManifest>>,
+    uid: &OperatorUid,
+    partition: u32,
+) -> Option<&'a StateManifest> {
+    manifests.get(uid)?.get(partition as usize)
 }
 
 /// Measures the steps of a batch.

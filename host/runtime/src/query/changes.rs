@@ -15,7 +15,7 @@
 
 use millstream_checkpoint::{ConnectorPin, StatePin};
 use millstream_common::OutputMode;
-use millstream_operators::{StateFamily, StatePart};
+use millstream_operators::{PluginColumns, StateFamily, StatePart};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -74,6 +74,19 @@ pub enum QueryChange {
         /// The form of the query in words.
         is: String,
     },
+    /// The code of a plugin gives the columns of its state another meaning than the code that wrote them.
+    StateMeaning {
+        /// The operator's uid.
+        uid: String,
+        /// The plugin.
+        plugin: String,
+        /// The state's name in the plugin: the aggregate function, or `processor.variable`.
+        state: String,
+        /// The stored state id.
+        was: String,
+        /// The state id of the query's component.
+        is: String,
+    },
     /// Rows of state that the output mode needs have been dropped.
     OutputMode {
         /// The operator.
@@ -126,6 +139,10 @@ impl fmt::Display for QueryChange {
                 }
                 Ok(())
             }
+            Self::StateMeaning { uid, plugin, state, was, is } => write!(
+                f,
+                "the state of `{state}` of plugin `{plugin}` in `{uid}` means `{was}` in the checkpoint and `{is}` in the component"
+            ),
             Self::OutputMode { uid, was, is } => write!(
                 f,
                 "output mode {is} needs all groups of `{uid}`, and in mode {was} those that the watermark passed were dropped"
@@ -189,6 +206,9 @@ pub(crate) fn advice(changes: &[QueryChange]) -> String {
              or start a new checkpoint"
                 .into()
         }
+        QueryChange::StateMeaning { .. } => {
+            "run a component with the old state id of that function, or start a new checkpoint".into()
+        }
         QueryChange::State { .. } => "give back the old keys and functions, or start a new checkpoint".into(),
         _ => "take the change back, or start a new checkpoint".into(),
     }
@@ -223,7 +243,7 @@ pub(super) fn sources<'a>(
 }
 
 /// Compares the stateful operators.
-pub(super) fn operators(stored: &BTreeMap<String, StatePin>, planned: &BTreeMap<String, StatePin>) -> Vec<QueryChange> {
+pub(crate) fn operators(stored: &BTreeMap<String, StatePin>, planned: &BTreeMap<String, StatePin>) -> Vec<QueryChange> {
     let new: Vec<&String> = planned.keys().filter(|uid| !stored.contains_key(*uid)).collect();
     let mut changes = Vec::new();
     for (uid, pin) in stored {
@@ -234,11 +254,22 @@ pub(super) fn operators(stored: &BTreeMap<String, StatePin>, planned: &BTreeMap<
             continue;
         };
         // What cannot be compared column by column is still compared by its schema id.
-        let columns = match (families_of(pin), families_of(plan)) {
-            (Ok(stored), Ok(planned)) => columns(&stored, &planned),
-            _ => Vec::new(),
+        let (columns, meanings, has_changed) = match (families_of(pin), families_of(plan)) {
+            (Ok(stored), Ok(planned)) if pin.schema_id == plan.schema_id => {
+                let (stored, planned) = shared(uid, stored, planned);
+                let has_changed = stored.iter().zip(&planned).any(|(was, is)| was.schema_id != is.schema_id);
+                let meanings = if has_changed { meanings(uid, &stored, &planned) } else { Vec::new() };
+                (columns(&stored, &planned), meanings, has_changed)
+            }
+            (Ok(stored), Ok(planned)) => (columns(&stored, &planned), meanings(uid, &stored, &planned), true),
+            _ => (Vec::new(), Vec::new(), pin.schema_id != plan.schema_id),
         };
-        if pin.schema_id != plan.schema_id {
+        if has_changed {
+            let only_meanings = columns.is_empty() && !meanings.is_empty();
+            changes.extend(meanings);
+            if only_meanings {
+                continue;
+            }
             let (was, is) = (pin.schema_text.clone(), plan.schema_text.clone());
             changes.push(QueryChange::State { uid: uid.clone(), columns, was, is });
         } else if !columns.is_empty() {
@@ -249,6 +280,22 @@ pub(super) fn operators(stored: &BTreeMap<String, StatePin>, planned: &BTreeMap<
     }
     changes.extend(new.into_iter().map(|uid| QueryChange::OperatorNew { uid: uid.clone() }));
     changes
+}
+
+/// The families that both sides have, side by side. The others may come and go where the operator as a whole keeps the
+/// same, as the variables of a processor do.
+fn shared(uid: &str, stored: Vec<StateFamily>, planned: Vec<StateFamily>) -> (Vec<StateFamily>, Vec<StateFamily>) {
+    let (mut was, mut is) = (Vec::new(), Vec::new());
+    for family in stored {
+        match planned.iter().find(|planned| planned.name == family.name) {
+            Some(planned) => {
+                is.push(planned.clone());
+                was.push(family);
+            }
+            None => tracing::warn!("`{}` of `{uid}` is gone, and its state goes with the next batch", family.name),
+        }
+    }
+    (was, is)
 }
 
 /// The families that an entry tells of; none for one of an older release.
@@ -283,6 +330,33 @@ fn columns(stored: &[StateFamily], planned: &[StateFamily]) -> Vec<ColumnChange>
         }
     }
     changes
+}
+
+/// Compares what plugins call their states.
+fn meanings(uid: &str, stored: &[StateFamily], planned: &[StateFamily]) -> Vec<QueryChange> {
+    let was: Vec<&PluginColumns> = plugin_columns(stored).collect();
+    let mut changes: Vec<QueryChange> = Vec::new();
+    for is in plugin_columns(planned) {
+        let Some(was) = was.iter().find(|was| was.state == is.state && was.first == is.first) else { continue };
+        if was.state_id != is.state_id {
+            let change = QueryChange::StateMeaning {
+                uid: uid.to_owned(),
+                plugin: is.plugin.clone(),
+                state: is.state.clone(),
+                was: was.state_id.clone(),
+                is: is.state_id.clone(),
+            };
+            if !changes.contains(&change) {
+                changes.push(change);
+            }
+        }
+    }
+    changes
+}
+
+fn plugin_columns(families: &[StateFamily]) -> impl Iterator<Item = &PluginColumns> {
+    let parts = families.iter().flat_map(|family| &family.value);
+    parts.filter_map(|part| if let StatePart::Row(row) = part { Some(row.plugins()) } else { None }).flatten()
 }
 
 /// The key's or the value's parts of a family.

@@ -1,11 +1,15 @@
 //! A query on a thread of its own, and the handle to it (Spark's `StreamingQuery`).
 
+use super::border::Remake;
 use super::progress::{Progress, iso_ms};
 use super::run::QueryRun;
-use super::swap::{SwapQueue, SwapRequest, Swapped};
+use super::swap::{SwapGrounds, SwapQueue, SwapRequest, Swapped};
+use super::tap::Tap;
 use crate::streams::StreamingQueryManager;
+use crate::verdict::{Question, Shadow, VerdictReport, judge};
 use crate::{QuerySpec, RuntimeError, Session};
-use millstream_common::{Fault, Hint, QueryId, RunId, StopSignal, Trigger};
+use millstream_checkpoint::Checkpoint;
+use millstream_common::{Digest, Fault, Hint, QueryId, RunId, StopSignal, Trigger};
 use millstream_wasm::{PluginHost, PluginSlot};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, channel};
@@ -63,6 +67,13 @@ impl Shared {
 /// Called with the progress of every batch, on the query's thread.
 pub type ProgressListener = Box<dyn FnMut(&Progress) + Send>;
 
+/// What a candidate is judged by.
+struct Ground {
+    session: Session,
+    spec: QuerySpec,
+    checkpoint: Checkpoint,
+}
+
 /// A running query. Cheap to clone; clones are handles to the same run.
 ///
 /// Dropping the handle does not stop the query; [`stop`](Self::stop) does.
@@ -73,9 +84,12 @@ pub struct StreamingQuery {
     name: Option<String>,
     shared: Arc<Shared>,
     swaps: SwapQueue,
+    tap: Tap,
     /// Where the plugins stand, for comparing a candidate with what runs.
     slots: Vec<Arc<PluginSlot>>,
     host: Arc<PluginHost>,
+    /// What a candidate is judged by.
+    ground: Arc<Ground>,
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
@@ -92,7 +106,8 @@ impl StreamingQuery {
         let streams = session.streams();
         streams.check_name(spec.name.as_deref())?;
         let stop = StopSignal::new();
-        let mut run = QueryRun::open(session, spec, stop.clone())?;
+        let mut run = QueryRun::open(session, spec.clone(), stop.clone())?;
+        let ground = Ground { session: session.clone(), spec, checkpoint: run.checkpoint.clone() };
         let shown = Shown { explain: run.explain(), ..Shown::default() };
         let shared = Arc::new(Shared { shown: Mutex::new(shown), changed: Condvar::new(), stop });
         let query = Self {
@@ -101,8 +116,10 @@ impl StreamingQuery {
             name: run.name.clone(),
             shared: Arc::clone(&shared),
             swaps: run.swaps.clone(),
+            tap: run.tap.clone(),
             slots: run.plugins.iter().map(|plugin| Arc::clone(&plugin.slot)).collect(),
             host: Arc::clone(&run.host),
+            ground: Arc::new(ground),
             thread: Arc::default(),
         };
         let name = format!("query-{}", run.name.as_deref().unwrap_or("unnamed"));
@@ -237,23 +254,88 @@ impl StreamingQuery {
         self.shared.stop.set();
     }
 
-    /// Checks a component against the running plugin and lets it wait for the next border; the receiver gets the
-    /// batch from which on it runs, or why it could not be put in place.
+    /// Compares a component with the running plugin by its functions only, and lets it wait for the next border; the
+    /// receiver gets the batch from which on it runs, or why it could not be put in place. Whoever wants to know more
+    /// before asks for a verdict.
     ///
     /// # Errors
     /// When the query has no such plugin, the bytes are no component of our world, or its functions are not those that
     /// run: nothing has changed then.
     pub fn swap(&self, plugin: &str, bytes: Vec<u8>) -> Result<Receiver<Result<Swapped, String>>, RuntimeError> {
+        self.swap_on(plugin, bytes, SwapGrounds::unasked("swap"), None)
+    }
+
+    /// As [`swap`](Self::swap), and keeps in the swap log who wanted it and what was said before. With `remake` the state is
+    /// made anew at the border, by a batch of its own.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn swap_on(
+        &self,
+        plugin: &str,
+        bytes: Vec<u8>,
+        grounds: SwapGrounds,
+        remake: Option<Remake>,
+    ) -> Result<Receiver<Result<Swapped, String>>, RuntimeError> {
         let component = self.host.load(plugin, &bytes)?;
-        let slot = self.slots.iter().find(|slot| slot.name() == plugin).ok_or_else(|| {
+        self.slot(plugin)?.check_swap(&component)?;
+        let (reply, answer) = channel();
+        self.swaps.push(SwapRequest { plugin: plugin.to_owned(), component, bytes, grounds, remake, reply });
+        Ok(answer)
+    }
+
+    /// The verdict on a component, which has not to be one. The query goes on meanwhile; the last `batches` batches (by
+    /// default as many as its settings say) are run again beside it.
+    ///
+    /// # Errors
+    /// When the query has no such plugin, or its checkpoint cannot be read.
+    pub fn verdict(&self, plugin: &str, bytes: &[u8], batches: Option<u64>) -> Result<VerdictReport, RuntimeError> {
+        self.slot(plugin)?;
+        let Ground { session, spec, checkpoint } = &*self.ground;
+        let batches = batches.unwrap_or(spec.settings.dry_run_batches);
+        judge(&Question { session, checkpoint, spec: Some(spec), plugin, batches }, bytes)
+    }
+
+    /// Lets a component run beside the query over its next `batches` batches, on a fork of its checkpoint; nothing that it
+    /// gives reaches the sink. Blocks until then. What it showed is added to the verdict.
+    ///
+    /// # Errors
+    /// When the query ends before.
+    pub fn shadow(&self, mut report: VerdictReport, bytes: &[u8], batches: u64) -> Result<VerdictReport, RuntimeError> {
+        let Ground { session, spec, checkpoint } = &*self.ground;
+        let live = self.tap.open();
+        let shadow = Shadow { session, spec, checkpoint, plugin: &report.plugin, component: bytes };
+        let (seen, findings) = shadow.run(&live, batches, &|| !self.is_active())?;
+        report.add_shadow(seen, findings);
+        Ok(report)
+    }
+
+    /// Takes note that a swap was refused before it waited for a border: the plugin's progress tells it.
+    pub fn note_refused(&self, plugin: &str, reason: &str) {
+        self.swaps.refused(plugin, reason);
+    }
+
+    /// A component that a plugin ran earlier, and its bytes: the one before the last swap, or the one whose digest begins
+    /// with `to`.
+    ///
+    /// # Errors
+    /// When the query has no such plugin, nothing was ever swapped, or there is no such component.
+    pub fn earlier_component(&self, plugin: &str, to: Option<&str>) -> Result<(Digest, Vec<u8>), RuntimeError> {
+        self.slot(plugin)?;
+        earlier_component(&self.ground.checkpoint, plugin, to)
+    }
+
+    fn slot(&self, plugin: &str) -> Result<&Arc<PluginSlot>, RuntimeError> {
+        self.slots.iter().find(|slot| slot.name() == plugin).ok_or_else(|| {
             let known = self.slots.iter().map(|slot| slot.name()).collect::<Vec<_>>().join(", ");
             let hint = if known.is_empty() { "the query has no plugins".into() } else { format!("it has {known}") };
             RuntimeError::Invalid { reason: format!("the query has no plugin `{plugin}`"), hint: Some(hint) }
-        })?;
-        slot.check_swap(&component)?;
-        let (reply, answer) = channel();
-        self.swaps.push(SwapRequest { plugin: plugin.to_owned(), component, bytes, reply });
-        Ok(answer)
+        })
+    }
+
+    /// The names of its plugins.
+    pub fn plugins(&self) -> Vec<String> {
+        self.slots.iter().map(|slot| slot.name().to_owned()).collect()
     }
 
     fn wait(&self, timeout: Option<Duration>, done: impl Fn(&Shown) -> bool) -> bool {
@@ -281,6 +363,28 @@ impl StreamingQuery {
         drop(thread);
         dead && self.shared.shown.try_lock().is_ok_and(|shown| !shown.is_over)
     }
+}
+
+/// A component that a plugin ran earlier, as far as the checkpoint has it.
+pub(crate) fn earlier_component(
+    checkpoint: &Checkpoint,
+    plugin: &str,
+    to: Option<&str>,
+) -> Result<(Digest, Vec<u8>), RuntimeError> {
+    let hint = Some("`millstream plugin history` shows which component ran since when".to_owned());
+    let invalid = |reason: String| RuntimeError::Invalid { reason, hint: hint.clone() };
+    let swaps = checkpoint.swap_log().all()?;
+    let of_plugin: Vec<Digest> =
+        swaps.iter().rev().filter_map(|entry| entry.swaps.get(plugin)).flat_map(|swap| [swap.from, swap.to]).collect();
+    let found = match to {
+        None => of_plugin.first().copied(),
+        Some(prefix) => of_plugin.iter().copied().find(|digest| digest.to_string().starts_with(prefix)),
+    };
+    let digest = found.ok_or_else(|| match to {
+        None => invalid(format!("plugin `{plugin}` cannot be rolled back: it was never swapped")),
+        Some(prefix) => invalid(format!("plugin `{plugin}` never ran a component whose digest begins with `{prefix}`")),
+    })?;
+    Ok((digest, checkpoint.plugins().get(&digest)?.to_vec()))
 }
 
 /// The loop: trigger by trigger until the trigger is done or stopping was asked for.

@@ -11,22 +11,30 @@
 //! ```
 
 mod batch;
+mod border;
 mod changes;
+mod fork;
 mod handle;
 mod late_rows;
 mod open;
+mod output_digest;
 pub mod progress;
 mod recovery;
 mod run;
 mod swap;
+mod tap;
 
+pub use border::Remake;
 pub use changes::{ColumnChange, QueryChange};
-pub(crate) use changes::{advice, describe as describe_changes, families_of};
+pub(crate) use changes::{advice, describe as describe_changes, families_of, operators as state_changes};
+pub(crate) use fork::{Fork, ForkOptions, Output, Ran};
 pub use handle::{ProgressListener, QueryStatus, StreamingQuery};
 pub(crate) use open::{
     RunningPlugin, check_mode, check_opened, check_sink, checkpoint_option, folder_of_its_own, load_plugins, plan,
     query_input, tables as read_tables, without_checkpoint,
 };
+pub(crate) use output_digest::{EntriesDigest, output_digest};
 pub use run::QueryRun;
-pub(crate) use run::look;
-pub use swap::{SwapRequest, Swapped};
+pub(crate) use run::{PlannedWith, look, plan_with};
+pub use swap::{SwapGrounds, SwapRequest, Swapped};
+pub(crate) use tap::LiveBatch;

@@ -1,6 +1,7 @@
 //! Opens everything a run needs: plugins, tables, plan, sources, sink.
 
 use super::recovery::Recovered;
+use super::run::Components;
 use crate::spec::{PluginSpec, QuerySpec, TableSpec};
 use crate::{RuntimeError, Session};
 use arrow::array::RecordBatch;
@@ -48,7 +49,7 @@ pub(crate) struct RunningPlugin {
 pub(super) fn plugins(
     host: &Arc<PluginHost>,
     specs: &[PluginSpec],
-    recovered: &Recovered,
+    (recovered, components): (&Recovered, Option<&Components>),
     checkpoint: Option<&Checkpoint>,
 ) -> Result<Vec<RunningPlugin>, RuntimeError> {
     let mut running = Vec::new();
@@ -57,7 +58,9 @@ pub(super) fn plugins(
         let config = Digest::of(format!("{:?} {:?}", spec.limits, spec.on_fault).as_bytes());
         let pin = recovered.last_entry().and_then(|entry| entry.plugins.get(&spec.name));
         let goes_on = |pin: &PluginPin| recovered.is_rerun() || pin.declared == declared;
+        let given = components.and_then(|components| components.get(&spec.name));
         let bytes = match (pin, checkpoint) {
+            _ if given.is_some() => given.map(|bytes| Bytes::copy_from_slice(bytes)).unwrap_or_default(),
             (Some(pin), Some(checkpoint)) if pin.digest != declared && goes_on(pin) => {
                 checkpoint.plugins().get(&pin.digest)?
             }
@@ -85,7 +88,7 @@ pub(super) fn edited_plugins<'a>(specs: &'a [PluginSpec], recovered: &Recovered)
 
 /// Loads the plugins as the query names them.
 pub(crate) fn load_plugins(host: &Arc<PluginHost>, specs: &[PluginSpec]) -> Result<Vec<RunningPlugin>, RuntimeError> {
-    plugins(host, specs, &Recovered { point: ResumePoint::Fresh }, None)
+    plugins(host, specs, (&Recovered { point: ResumePoint::Fresh }, None), None)
 }
 
 /// Reads the static tables.

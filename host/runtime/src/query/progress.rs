@@ -1,5 +1,6 @@
 //! What a query tells about each batch: Spark's `StreamingQueryProgress`, field by field.
 
+use chrono::{Datelike, Timelike};
 use millstream_common::{QueryId, RunId};
 use millstream_operators::OperatorMetrics;
 use serde::{Deserialize, Serialize};
@@ -182,10 +183,26 @@ pub(crate) fn rate(rows: u64, ms: u64) -> Option<f64> {
 
 /// Milliseconds since 1970 as Spark prints them: `2024-05-01T12:00:00.000Z`.
 pub fn iso_ms(ms: i64) -> String {
-    match chrono::DateTime::from_timestamp_millis(ms) {
-        Some(time) => time.format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
-        None => format!("{ms} ms"),
-    }
+    let Some(time) = chrono::DateTime::from_timestamp_millis(ms) else { return format!("{ms} ms") };
+    let Some(year) = u32::try_from(time.year()).ok().filter(|year| *year < 10_000) else {
+        return time.format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
+    };
+    // Several of them belong to each batch, and patterns are slow.
+    let mut text = String::with_capacity(24);
+    let mut part = |number: u32, places: u32, end: char| {
+        for place in (0..places).rev() {
+            text.push(char::from(b'0' + (number / 10_u32.pow(place) % 10) as u8));
+        }
+        text.push(end);
+    };
+    part(year, 4, '-');
+    part(time.month(), 2, '-');
+    part(time.day(), 2, 'T');
+    part(time.hour(), 2, ':');
+    part(time.minute(), 2, ':');
+    part(time.second(), 2, '.');
+    part(time.timestamp_subsec_millis(), 3, 'Z');
+    text
 }
 
 #[cfg(test)]
@@ -197,5 +214,10 @@ mod tests {
         assert_eq!(rate(100, 300), Some(333.3));
         assert_eq!(rate(5, 0), None);
         assert_eq!(iso_ms(1_714_564_800_000), "2024-05-01T12:00:00.000Z");
+        for ms in [0, -1, 999, -62_135_596_800_000, -62_198_755_200_001, 253_402_300_799_999, 253_402_300_800_000] {
+            let time = chrono::DateTime::from_timestamp_millis(ms).unwrap();
+            assert_eq!(iso_ms(ms), time.format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string());
+        }
+        assert_eq!(iso_ms(i64::MIN), format!("{} ms", i64::MIN));
     }
 }

@@ -1,28 +1,32 @@
 //! One life of a query, driven batch by batch.
 
 use super::batch::{Definition, execute};
+use super::border;
 use super::late_rows;
 use super::open::{self, RunningPlugin, RunningSource};
 use super::progress::Progress;
 use super::recovery::{self, Recovered, RetainedFiles};
-use super::swap::{self, SwapQueue, Unlogged};
+use super::swap::{self, SwapGrounds, SwapQueue, Unlogged};
+use super::tap::Tap;
+use crate::verdict::{Question, Verdict, judge};
 use crate::{QuerySpec, RuntimeError, Session, Settings, repartition};
+use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use millstream_checkpoint::{
     Checkpoint, CheckpointError, ConnectorPin, Lease, LeaseHolder, OffsetEntry, OffsetRange, PluginPin, ResumePoint,
-    StatePin,
+    StatePin, StateSchemas,
 };
 use millstream_common::{
     BatchId, BatchTime, Clock, DurableFiles, OperatorUid, OutputMode, QueryId, ReadLimit, RunId, ScopedFiles,
     StopSignal, Trigger, Watermark, WatermarkTracker,
 };
 use millstream_operators::{Pipeline, StateOpener};
-use millstream_plan::{SourceSlot, StreamingPlan};
+use millstream_plan::{SourceSlot, StaticTable, StreamingPlan};
 use millstream_sink::{Sink, SinkContext};
 use millstream_source::Offset;
 use millstream_state::{LogStore, MemoryBudget, StateError, StateManifest, StateStore, StoreOptions};
 use millstream_wasm::PluginHost;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// One life of a query: from recovery to stop, one batch per call of [`run_next`](Self::run_next).
@@ -48,7 +52,7 @@ pub struct QueryRun {
     pub(super) slots: Vec<SourceSlot>,
     pub(super) pipeline: Pipeline,
     /// What the state of each operator is made of; the same for the whole run.
-    state_schemas: BTreeMap<String, StatePin>,
+    state_schemas: StateSchemas,
     pub(super) schema: SchemaRef,
     pub(super) plugins: Vec<RunningPlugin>,
     pub(super) host: Arc<PluginHost>,
@@ -62,14 +66,22 @@ pub struct QueryRun {
     pub(super) next: BatchId,
     pub(super) last_batch_time_ms: i64,
     /// A batch that is in the offset log and not done.
-    pub(super) unfinished: Option<OffsetEntry>,
+    pub(super) unfinished: Option<Arc<OffsetEntry>>,
     /// The files of the batches that can be returned to, per operator.
     pub(super) retained: RetainedFiles,
     pub(super) swaps: SwapQueue,
+    /// Where somebody may look at batches.
+    pub(super) tap: Tap,
+    /// Rows of the next batch that were handed over.
+    pub(super) fed: Option<Vec<Vec<RecordBatch>>>,
     pub(super) unlogged: Vec<Unlogged>,
     pub(super) last_trigger_ms: Option<i64>,
     pub(super) is_bounded_read: bool,
     pub(super) logical: String,
+    /// What the query was made of: a border at which state is made anew plans it again.
+    pub(super) session: Session,
+    pub(super) spec: QuerySpec,
+    pub(super) tables: Vec<StaticTable>,
     /// Keeps a checkpoint that lives as long as the run.
     temporary: Option<tempfile::TempDir>,
 }
@@ -80,24 +92,37 @@ impl QueryRun {
     /// # Errors
     /// When the query, a plugin, the checkpoint, a source or the sink does not fit; nothing has been changed then
     /// but the lease, and a `metadata` file in a new checkpoint.
-    pub fn open(session: &Session, mut spec: QuerySpec, stop: StopSignal) -> Result<Self, RuntimeError> {
-        let run_id = RunId(uuid::Uuid::new_v4());
-        let clock = Arc::clone(session.clock());
+    pub fn open(session: &Session, spec: QuerySpec, stop: StopSignal) -> Result<Self, RuntimeError> {
         let (place, temporary) = checkpoint_place(&spec)?;
         let files = session.open_checkpoint(&place, &spec.checkpoint_options)?;
+        Self::open_on(session, spec, stop, Ground { place, files, temporary, components: None, is_fed: false })
+    }
+
+    /// Opens everything on the ground of a checkpoint, or of a fork of one.
+    pub(super) fn open_on(
+        session: &Session,
+        mut spec: QuerySpec,
+        stop: StopSignal,
+        ground: Ground,
+    ) -> Result<Self, RuntimeError> {
+        let Ground { place, files, temporary, components, is_fed } = ground;
+        let components = components.as_ref();
+        let run_id = RunId(uuid::Uuid::new_v4());
+        let clock = Arc::clone(session.clock());
         let holder = LeaseHolder::this_process(run_id);
         let (checkpoint, lease, recovered, mut planned) = match existing(&files)? {
             Some(checkpoint) => {
                 let lease = checkpoint.lease(holder, clock.now_ms())?;
                 let recovered = Recovered { point: repartition::resume(&checkpoint, run_id)? };
                 recovered.restore_settings(&mut spec.settings)?;
-                let planned = Planned::new(session, &spec, &recovered, Some(&checkpoint), &stop)?;
+                checkpoint.swap_log().forget_undone(recovered.last_entry())?;
+                let planned = Planned::new(session, &spec, (&recovered, components), Some(&checkpoint), &stop)?;
                 (checkpoint, lease, recovered, planned)
             }
             // A query that is refused leaves no checkpoint behind.
             None => {
                 let recovered = Recovered { point: ResumePoint::Fresh };
-                let planned = Planned::new(session, &spec, &recovered, None, &stop)?;
+                let planned = Planned::new(session, &spec, (&recovered, components), None, &stop)?;
                 let checkpoint = Checkpoint::open_or_create(files, spec.name.as_deref(), clock.now_ms())?;
                 let lease = checkpoint.lease(holder, clock.now_ms())?;
                 if !matches!(checkpoint.resume()?, ResumePoint::Fresh) {
@@ -119,9 +144,19 @@ impl QueryRun {
             let files = &manifests[&operator.uid().clone()];
             operator.open(&opener, files).map_err(RuntimeError::from)
         })?;
-        let Planned { host, plugins, mut plan, batch_time } = planned;
-        let edited: Vec<_> = open::edited_plugins(&spec.plugins, &recovered).into_iter().cloned().collect();
-        let sources = open::sources(session, &spec, &plan, &recovered, &checkpoint, &stop)?;
+        let Planned { host, plugins, mut plan, batch_time, tables } = planned;
+        // On a fork nobody has edited anything.
+        let edited = if components.is_some() { Vec::new() } else { open::edited_plugins(&spec.plugins, &recovered) };
+        let edited: Vec<_> = edited.into_iter().cloned().collect();
+        let renamed = recovered.last_entry().filter(|_| components.is_none() && !recovered.is_rerun());
+        let unlogged = match renamed {
+            Some(entry) => restart_swaps(session, &spec, &checkpoint, entry, &plugins)?,
+            None => Vec::new(),
+        };
+        let sources = match is_fed {
+            true => Vec::new(),
+            false => open::sources(session, &spec, &plan, &recovered, &checkpoint, &stop)?,
+        };
         let mut connectors = recovery::connectors(session, &spec)?;
         connectors.retain(|name, _| sources.iter().any(|source| source.name == *name));
         let context = SinkContext { query: id, query_name: spec.name.clone(), clock: Arc::clone(&clock) };
@@ -133,7 +168,11 @@ impl QueryRun {
         let tracker = WatermarkTracker::resume(spec.settings.watermark_policy, nodes, eviction, clock.now_ms())
             .with_idle_timeout(spec.settings.idle_timeout_ms);
         let retained = recovery::retained(&checkpoint)?;
+        let of_run = spec.clone();
         let mut run = Self {
+            session: session.clone(),
+            spec: of_run,
+            tables,
             name: spec.name,
             id,
             run_id,
@@ -147,7 +186,7 @@ impl QueryRun {
             sources,
             connectors,
             slots: plan.slots,
-            state_schemas: recovery::state_schemas(&mut plan.pipeline),
+            state_schemas: recovery::state_schemas(&mut plan.pipeline).into(),
             pipeline: plan.pipeline,
             schema: plan.schema,
             plugins,
@@ -161,13 +200,15 @@ impl QueryRun {
             next: recovered.next_batch(),
             last_batch_time_ms: recovered.last_batch_time_ms(),
             unfinished: match recovered.point {
-                ResumePoint::Rerun { entry, .. } => Some(entry),
+                ResumePoint::Rerun { entry, .. } => Some(Arc::new(entry)),
                 _ => None,
             },
             checkpoint,
             retained,
             swaps: SwapQueue::default(),
-            unlogged: Vec::new(),
+            tap: Tap::default(),
+            fed: None,
+            unlogged,
             last_trigger_ms: None,
             is_bounded_read: false,
             logical: plan.logical,
@@ -180,7 +221,9 @@ impl QueryRun {
                 slot.slot.check_swap(&component)?;
             }
             let (reply, _) = std::sync::mpsc::channel();
-            run.swaps.push(swap::SwapRequest { plugin: plugin.name.clone(), component, bytes, reply });
+            let grounds = swap::SwapGrounds::unasked("restart");
+            let plugin = plugin.name.clone();
+            run.swaps.push(swap::SwapRequest { plugin, component, bytes, grounds, remake: None, reply });
         }
         run.store_components()?;
         if run.trigger == Trigger::AvailableNow {
@@ -222,6 +265,57 @@ impl QueryRun {
         Ok(Some(progress))
     }
 
+    /// Takes the swaps that wait: this is the border between two batches. One whose state is made anew is a batch of its own.
+    fn take_swaps(&mut self) -> Result<(), RuntimeError> {
+        for request in self.swaps.take_waiting(&mut self.plugins) {
+            let taken = match request.remake {
+                Some(_) => border::take(self, &request)?,
+                None => swap::put_in_place(&mut self.plugins, &self.checkpoint, &request),
+            };
+            let plugin = self.plugins.iter_mut().find(|plugin| plugin.slot.name() == request.plugin);
+            match taken {
+                Ok(swap) => {
+                    if let Some(plugin) = plugin {
+                        plugin.swap_refused = None;
+                    }
+                    match request.remake {
+                        // Its batch is logged already.
+                        Some(_) => swap.logged(self.next.previous().unwrap_or(self.next)),
+                        None => self.unlogged.push(swap),
+                    }
+                }
+                Err(reason) => {
+                    tracing::warn!(plugin = %request.plugin, "swap refused: {reason}");
+                    if let Some(plugin) = plugin {
+                        plugin.swap_refused = Some(reason.clone());
+                    }
+                    request.refuse(reason);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens stores as this run does.
+    pub(super) fn opener(&self) -> impl StateOpener + use<'_> {
+        Opener {
+            checkpoint: &self.checkpoint,
+            run_id: self.run_id,
+            settings: &self.settings,
+            budget: self.budget.as_ref(),
+        }
+    }
+
+    /// Goes on with another plan of the same query, whose stores are open.
+    pub(super) fn take_plan(&mut self, mut plan: StreamingPlan) {
+        self.plugins.iter().for_each(|plugin| plugin.slot.use_functions(&plan.functions));
+        self.state_schemas = recovery::state_schemas(&mut plan.pipeline).into();
+        self.pipeline = plan.pipeline;
+        self.slots = plan.slots;
+        self.schema = plan.schema;
+        self.logical = plan.logical;
+    }
+
     /// Whether a batch is in the offset log and not done.
     pub fn has_unfinished(&self) -> bool {
         self.unfinished.is_some()
@@ -229,8 +323,7 @@ impl QueryRun {
 
     /// What the next batch is, or `None`. Swaps that wait are taken here: this is the border between two batches.
     fn define(&mut self, trigger_ms: i64) -> Result<Option<Definition>, RuntimeError> {
-        let taken = swap::take_waiting(&self.swaps, &mut self.plugins, &self.checkpoint);
-        self.unlogged.extend(taken);
+        self.take_swaps()?;
         let limited = self.trigger != Trigger::Once;
         let mut ranges = BTreeMap::new();
         let mut has_new = false;
@@ -241,7 +334,7 @@ impl QueryRun {
             let value = |offset: &Option<Offset>| offset.as_ref().map(|offset| offset.0.clone());
             ranges.insert(running.name.clone(), OffsetRange { start: value(&running.at), end: value(&end) });
         }
-        if !has_new && !self.wants_no_data_batch() && !self.finish() {
+        if !has_new && !self.wants_no_data_batch() && !self.is_due()? && !self.finish() {
             return Ok(None);
         }
         let now = self.clock.now_ms();
@@ -256,8 +349,10 @@ impl QueryRun {
             connectors: self.connectors.clone(),
             output_mode: Some(self.mode),
             repartition: None,
+            border: None,
         };
         let latest_ms = (now - trigger_ms).max(0) as u64;
+        let entry = Arc::new(entry);
         Ok(Some(Definition { entry, is_logged: false, latest_ms, trigger_ms }))
     }
 
@@ -267,6 +362,15 @@ impl QueryRun {
             return false;
         }
         self.pipeline.wants_no_data_batch(old, new)
+    }
+
+    /// Whether a timer or the end of an entry's life is due by the clock.
+    fn is_due(&mut self) -> Result<bool, RuntimeError> {
+        if !self.settings.no_data_batches || self.next == BatchId::FIRST {
+            return Ok(false);
+        }
+        let now = self.clock.now_ms().max(self.last_batch_time_ms);
+        Ok(self.pipeline.is_due(now)?)
     }
 
     /// When everything has been read and the user wants that: nothing is waited for any more. Whether a batch without rows
@@ -340,11 +444,68 @@ fn explain(logical: &str, pipeline: &mut Pipeline, sources: &[(String, String)],
     text.push_str("\n== Plugins ==\n");
     for plugin in plugins {
         text.push_str(&format!("{} {}\n", plugin.slot.name(), plugin.slot.digest()));
-        for function in plugin.slot.component().functions() {
+        let component = plugin.slot.component();
+        for function in component.functions() {
+            text.push_str(&format!("  {function}\n"));
+        }
+        for function in component.aggregates() {
             text.push_str(&format!("  {function}\n"));
         }
     }
     text
+}
+
+/// The components that take another's place because the query file names them, each after a verdict. To name it was to
+/// approve of it; what is rejected is refused.
+fn restart_swaps(
+    session: &Session,
+    spec: &QuerySpec,
+    checkpoint: &Checkpoint,
+    entry: &OffsetEntry,
+    plugins: &[RunningPlugin],
+) -> Result<Vec<Unlogged>, RuntimeError> {
+    let mut swaps = Vec::new();
+    for plugin in plugins {
+        let (name, to) = (plugin.slot.name(), plugin.slot.digest());
+        let Some(from) = entry.plugins.get(name).map(|pin| pin.digest).filter(|from| *from != to) else { continue };
+        let batches = spec.settings.dry_run_batches;
+        let question = Question { session, checkpoint, spec: Some(spec), plugin: name, batches };
+        let grounds = match judge(&question, &plugin.bytes) {
+            Ok(report) if report.verdict == Verdict::Reject => {
+                return Err(RuntimeError::Refused { report: Box::new(report) });
+            }
+            Ok(report) => {
+                if report.verdict != Verdict::Ok {
+                    tracing::warn!(plugin = name, "{}: {}", report.verdict, report.reasons());
+                }
+                SwapGrounds::of("restart", &report, report.verdict == Verdict::NeedsApproval)
+            }
+            // The query was edited with it; what must fit then is the plan, and that has been made.
+            Err(error) => {
+                tracing::debug!(plugin = name, "no verdict: {}", millstream_common::describe_chain(&error));
+                SwapGrounds::unasked("restart")
+            }
+        };
+        swaps.push(Unlogged::by_restart(name, from, to, grounds));
+    }
+    Ok(swaps)
+}
+
+/// Components by plugin.
+pub(super) type Components = BTreeMap<String, Vec<u8>>;
+
+/// What a run stands on.
+pub(super) struct Ground {
+    /// The checkpoint, for people.
+    pub(super) place: String,
+    /// Its files.
+    pub(super) files: Arc<dyn DurableFiles>,
+    /// Keeps a checkpoint that lives as long as the run.
+    pub(super) temporary: Option<tempfile::TempDir>,
+    /// On a fork: the components that run in place of those that the log names.
+    pub(super) components: Option<Components>,
+    /// On a fork: whether rows are handed over, so that no source is opened.
+    pub(super) is_fed: bool,
 }
 
 /// A query that is planned and has touched nothing yet.
@@ -353,26 +514,66 @@ struct Planned {
     plugins: Vec<RunningPlugin>,
     plan: StreamingPlan,
     batch_time: BatchTime,
+    tables: Vec<StaticTable>,
 }
 
 impl Planned {
     fn new(
         session: &Session,
         spec: &QuerySpec,
-        recovered: &Recovered,
+        (recovered, components): (&Recovered, Option<&Components>),
         checkpoint: Option<&Checkpoint>,
         stop: &StopSignal,
     ) -> Result<Self, RuntimeError> {
         open::check_sink(session, spec)?;
         let host = session.plugin_host()?;
-        let plugins = open::plugins(&host, &spec.plugins, recovered, checkpoint)?;
+        let plugins = open::plugins(&host, &spec.plugins, (recovered, components), checkpoint)?;
         let tables = open::tables(session, &spec.tables, stop)?;
         let batch_time = BatchTime::default();
         let slots = plugins.iter().map(|plugin| Arc::clone(&plugin.slot)).collect();
-        let mut plan = open::plan(session, spec, tables, slots, &batch_time)?;
-        recovered.check_query(session, spec, &mut plan)?;
-        Ok(Self { host, plugins, plan, batch_time })
+        let mut plan = open::plan(session, spec, tables.clone(), slots, &batch_time)?;
+        plugins.iter().for_each(|plugin| plugin.slot.use_functions(&plan.functions));
+        // Other code than the log's was compared before it was put here.
+        if components.is_none_or(BTreeMap::is_empty) {
+            recovered.check_query(session, spec, &mut plan)?;
+        }
+        Ok(Self { host, plugins, plan, batch_time, tables })
     }
+}
+
+/// What a query is with given components: what a candidate is compared by.
+pub(crate) struct PlannedWith {
+    /// The functions that it calls.
+    pub(crate) functions: BTreeSet<String>,
+    /// What its operators keep.
+    pub(crate) state: BTreeMap<String, StatePin>,
+    /// The columns of its result.
+    pub(crate) schema: SchemaRef,
+}
+
+/// Plans a query with given components, under the settings of an entry; the components of other plugins are those of the
+/// entry.
+pub(crate) fn plan_with(
+    session: &Session,
+    spec: &QuerySpec,
+    checkpoint: &Checkpoint,
+    entry: &OffsetEntry,
+    mut components: Components,
+) -> Result<PlannedWith, RuntimeError> {
+    for (plugin, pin) in &entry.plugins {
+        if !components.contains_key(plugin) {
+            components.insert(plugin.clone(), checkpoint.plugins().get(&pin.digest)?.to_vec());
+        }
+    }
+    let mut spec = spec.clone();
+    for (name, asked, logged) in spec.settings.restore(&entry.settings)? {
+        tracing::debug!("setting {name} is {asked}, the checkpoint has {logged}");
+    }
+    let recovered = Recovered { point: ResumePoint::Fresh };
+    let planned = Planned::new(session, &spec, (&recovered, Some(&components)), None, &StopSignal::new())?;
+    let mut plan = planned.plan;
+    let state = recovery::state_schemas(&mut plan.pipeline);
+    Ok(PlannedWith { functions: plan.functions, state, schema: plan.schema })
 }
 
 /// What the query's checkpoint says, if there is one. Takes no lease and changes nothing.
@@ -391,7 +592,7 @@ fn existing(files: &Arc<dyn DurableFiles>) -> Result<Option<Checkpoint>, Runtime
     }
 }
 
-fn pin(plugin: &RunningPlugin) -> PluginPin {
+pub(super) fn pin(plugin: &RunningPlugin) -> PluginPin {
     PluginPin {
         digest: plugin.slot.digest(),
         declared: plugin.declared,

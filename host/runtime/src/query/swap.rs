@@ -6,13 +6,15 @@
 //! ```
 //! A refused swap changes nothing. A crash before the offset entry: the old code goes on; after it: the new.
 
+use super::border::Remake;
 use super::open::RunningPlugin;
 use crate::RuntimeError;
+use crate::verdict::VerdictReport;
 use bytes::Bytes;
-use millstream_checkpoint::Checkpoint;
+use millstream_checkpoint::{Checkpoint, SwapEntry, SwapRecord};
 use millstream_common::{BatchId, Digest};
 use millstream_wasm::Component;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -27,12 +29,52 @@ pub struct Swapped {
     pub to: Digest,
 }
 
+/// Who wanted a swap, and what was said of it before: what the swap log keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SwapGrounds {
+    /// `swap`, `rollback`, `restart`.
+    pub by: String,
+    /// The verdict, in words.
+    pub verdict: String,
+    /// Whether a person approved of it.
+    pub approved: bool,
+    /// What was held against it.
+    pub findings: Vec<String>,
+}
+
+impl SwapGrounds {
+    /// Grounds of a swap that nobody was asked about.
+    pub fn unasked(by: &str) -> Self {
+        Self { by: by.to_owned(), verdict: "not asked".to_owned(), approved: false, findings: Vec::new() }
+    }
+
+    /// Grounds by a verdict.
+    pub fn of(by: &str, report: &VerdictReport, approved: bool) -> Self {
+        Self {
+            by: by.to_owned(),
+            verdict: report.verdict.to_string(),
+            approved,
+            findings: report.findings.iter().map(|finding| finding.what.clone()).collect(),
+        }
+    }
+}
+
 /// A checked swap on its way to the border.
 pub struct SwapRequest {
     pub(super) plugin: String,
     pub(super) component: Arc<Component>,
     pub(super) bytes: Vec<u8>,
+    pub(super) grounds: SwapGrounds,
+    /// What is made of the state; `None` when it stays as it is.
+    pub(super) remake: Option<Remake>,
     pub(super) reply: Sender<Result<Swapped, String>>,
+}
+
+impl SwapRequest {
+    /// Says that it does not take place.
+    pub(super) fn refuse(&self, reason: String) {
+        answer(&self.reply, Err(reason));
+    }
 }
 
 /// The swaps that wait for the next border.
@@ -42,6 +84,8 @@ pub(super) struct SwapQueue(Arc<Mutex<Waiting>>);
 #[derive(Default)]
 struct Waiting {
     requests: VecDeque<SwapRequest>,
+    /// Swaps that were refused before they got here: plugin and reason, for its progress.
+    refused: Vec<(String, String)>,
     /// Why no border comes any more.
     closed: Option<String>,
 }
@@ -54,6 +98,21 @@ impl SwapQueue {
             None => waiting.requests.push_back(request),
             Some(reason) => answer(&request.reply, Err(reason.clone())),
         }
+    }
+
+    /// Takes note that a swap was refused before it got here.
+    pub(super) fn refused(&self, plugin: &str, reason: &str) {
+        self.lock().refused.push((plugin.to_owned(), reason.to_owned()));
+    }
+
+    /// The swaps that wait. Refusals that came meanwhile are told to the plugins.
+    pub(super) fn take_waiting(&self, plugins: &mut [RunningPlugin]) -> VecDeque<SwapRequest> {
+        for (name, reason) in std::mem::take(&mut self.lock().refused) {
+            if let Some(plugin) = plugins.iter_mut().find(|plugin| plugin.slot.name() == name) {
+                plugin.swap_refused = Some(reason);
+            }
+        }
+        self.take_all()
     }
 
     fn take_all(&self) -> VecDeque<SwapRequest> {
@@ -75,55 +134,74 @@ impl SwapQueue {
 
 /// A swap that is in place and is told of once the offset log names it.
 pub(super) struct Unlogged {
+    plugin: String,
     from: Digest,
     to: Digest,
-    reply: Sender<Result<Swapped, String>>,
+    grounds: SwapGrounds,
+    /// What became of the state, when it did not simply stay.
+    state: Option<String>,
+    reply: Option<Sender<Result<Swapped, String>>>,
 }
 
 impl Unlogged {
-    /// The offset entry of `batch` names the digest.
-    pub(super) fn logged(self, batch: BatchId) {
-        answer(&self.reply, Ok(Swapped { batch, from: self.from, to: self.to }));
+    /// A component that took another's place because the query file names it.
+    pub(super) fn by_restart(plugin: &str, from: Digest, to: Digest, grounds: SwapGrounds) -> Self {
+        Self { plugin: plugin.to_owned(), from, to, grounds, state: None, reply: None }
     }
-}
 
-/// Puts the waiting swaps in place; between batches only. A swap that fails leaves the old component running and its
-/// reason in the plugin's progress.
-pub(super) fn take_waiting(queue: &SwapQueue, plugins: &mut [RunningPlugin], checkpoint: &Checkpoint) -> Vec<Unlogged> {
-    let mut unlogged = Vec::new();
-    for request in queue.take_all() {
-        let Some(plugin) = plugins.iter_mut().find(|plugin| plugin.slot.name() == request.plugin) else {
-            answer(&request.reply, Err(format!("the query has no plugin `{}`", request.plugin)));
-            continue;
-        };
-        match put_in_place(plugin, &request, checkpoint) {
-            Ok(from) => {
-                let to = request.component.digest();
-                tracing::info!(plugin = %request.plugin, from = %from.short(), to = %to.short(), "swapped");
-                plugin.swap_refused = None;
-                unlogged.push(Unlogged { from, to, reply: request.reply });
-            }
-            Err(error) => {
-                let reason = millstream_common::describe_chain(&error);
-                tracing::warn!(plugin = %request.plugin, "swap refused: {reason}");
-                plugin.swap_refused = Some(reason.clone());
-                answer(&request.reply, Err(reason));
-            }
+    /// A component that takes over at a border of its own.
+    pub(super) fn at_border(request: &SwapRequest, from: Digest, state: &str) -> Self {
+        Self {
+            plugin: request.plugin.clone(),
+            from,
+            to: request.component.digest(),
+            grounds: request.grounds.clone(),
+            state: Some(state.to_owned()),
+            reply: Some(request.reply.clone()),
         }
     }
-    unlogged
+
+    /// The offset entry of `batch` names the digest.
+    pub(super) fn logged(self, batch: BatchId) {
+        if let Some(reply) = &self.reply {
+            answer(reply, Ok(Swapped { batch, from: self.from, to: self.to }));
+        }
+    }
 }
 
-fn put_in_place(
-    plugin: &RunningPlugin,
-    request: &SwapRequest,
+/// What the swap log says of swaps before a batch; `None` without any.
+pub(super) fn log_entry(unlogged: &[Unlogged], batch: BatchId, time_ms: i64) -> Option<SwapEntry> {
+    let mut swaps: BTreeMap<String, SwapRecord> = BTreeMap::new();
+    for swap in unlogged {
+        let SwapGrounds { by, verdict, approved, findings } = swap.grounds.clone();
+        // Of several at one border only the way from the first to the last can be seen in the offset log.
+        let from = swaps.get(&swap.plugin).map_or(swap.from, |earlier| earlier.from);
+        let record = SwapRecord { from, to: swap.to, by, verdict, approved, findings, state: swap.state.clone() };
+        swaps.insert(swap.plugin.clone(), record);
+    }
+    (!swaps.is_empty()).then_some(SwapEntry { batch, time_ms, swaps })
+}
+
+/// Puts a component in place whose state is the old one's; between batches only. `Err` says why it could not be, and the
+/// old one goes on.
+pub(super) fn put_in_place(
+    plugins: &mut [RunningPlugin],
     checkpoint: &Checkpoint,
-) -> Result<Digest, RuntimeError> {
-    let from = plugin.slot.digest();
-    plugin.slot.check_swap(&request.component)?;
-    checkpoint.plugins().put(&request.component.digest(), Bytes::copy_from_slice(&request.bytes))?;
-    plugin.slot.swap(Arc::clone(&request.component))?;
-    Ok(from)
+    request: &SwapRequest,
+) -> Result<Unlogged, String> {
+    let Some(plugin) = plugins.iter().find(|plugin| plugin.slot.name() == request.plugin) else {
+        return Err(format!("the query has no plugin `{}`", request.plugin));
+    };
+    let (from, to) = (plugin.slot.digest(), request.component.digest());
+    let put = || -> Result<(), RuntimeError> {
+        plugin.slot.check_swap(&request.component)?;
+        checkpoint.plugins().put(&to, Bytes::copy_from_slice(&request.bytes))?;
+        Ok(plugin.slot.swap(Arc::clone(&request.component))?)
+    };
+    put().map_err(|error| millstream_common::describe_chain(&error))?;
+    tracing::info!(plugin = %request.plugin, from = %from.short(), to = %to.short(), "swapped");
+    let (plugin, grounds, reply) = (request.plugin.clone(), request.grounds.clone(), Some(request.reply.clone()));
+    Ok(Unlogged { plugin, from, to, grounds, state: None, reply })
 }
 
 fn answer(reply: &Sender<Result<Swapped, String>>, answer: Result<Swapped, String>) {

@@ -7,9 +7,12 @@ use super::text::{self, SourceText};
 use super::{COMPONENT_BYTES, Origin, QueryFileError, Value, accounts, permissions, size};
 use crate::PluginSpec;
 use millstream_common::duration;
+use millstream_plan::CreateFunction;
 use millstream_wasm::{AccountLimits, FaultPolicy, PluginLimits};
+use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use toml::Spanned;
@@ -169,6 +172,41 @@ pub(super) fn plugin(
         ..PluginLimits::default()
     };
     Ok(PluginSpec { name: name.to_owned(), component: bytes, limits, on_fault: on_fault.0 })
+}
+
+/// The plugins that statements `CREATE FUNCTION … USING COMPONENT` in front of the query ask for: one for each component, by
+/// the name of its file. `sql` is where they stand.
+pub(super) fn created(
+    text: &SourceText,
+    sql: (&str, Range<usize>),
+    functions: &[CreateFunction],
+    declared: &BTreeMap<String, Spanned<RawPlugin>>,
+) -> Result<BTreeMap<String, Spanned<RawPlugin>>, QueryFileError> {
+    let (key, span) = sql;
+    let mut plugins: BTreeMap<String, Spanned<RawPlugin>> = BTreeMap::new();
+    for function in functions {
+        let component = || Spanned::new(span.clone(), function.component.clone());
+        let stem = Path::new(&function.component).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        let is_same = |plugin: &Spanned<RawPlugin>| {
+            let component = plugin.get_ref().component.as_ref();
+            let file = |path: &str| PathBuf::from(text.resolve(path));
+            component.is_some_and(|known| file(known.get_ref()) == file(&function.component))
+        };
+        match declared.get(stem).or_else(|| plugins.get(stem)) {
+            Some(plugin) if is_same(plugin) => continue,
+            Some(_) => {
+                let reason = format!("its CREATE FUNCTION would make a second plugin `{stem}`, of another file");
+                return Err(text.invalid(&component(), key, &function.component, reason));
+            }
+            None => {}
+        }
+        if stem.is_empty() {
+            return Err(text.invalid(&component(), key, &function.component, "a component is a file"));
+        }
+        let plugin = RawPlugin { component: Some(component()), ..RawPlugin::default() };
+        plugins.insert(stem.to_owned(), Spanned::new(span.clone(), plugin));
+    }
+    Ok(plugins)
 }
 
 struct Asking<'a> {

@@ -76,7 +76,7 @@ pub(super) struct RawTable {
 }
 
 /// One `[plugin.NAME]`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawPlugin {
     pub(super) component: Option<Spanned<String>>,

@@ -344,6 +344,35 @@ fn memory_of_state_is_the_operators_and_is_shown() {
 }
 
 #[test]
+fn functions_that_are_created_in_front_of_the_query_are_plugins() {
+    let query = |sql: &str, more: &str| {
+        let text = format!(
+            "sql = \"{sql}\"\n[[source]]\nname = \"lines\"\nformat = \"rate\"\n{more}\n[sink]\nformat = \"console\"\n"
+        );
+        Files::new(&[("query.toml", &text), ("stats.wasm", "not really")])
+    };
+    let create = "CREATE FUNCTION top_k USING COMPONENT 'stats.wasm';";
+    let files = query(&format!("{create} CREATE OR REPLACE FUNCTION f USING COMPONENT './stats.wasm'; SELECT 1;"), "");
+    let loaded = files.load(&[], Overrides::default()).unwrap();
+    assert!(matches!(&loaded.spec.query, Query::Sql(sql) if sql.starts_with(create) && sql.ends_with("SELECT 1")));
+    let [plugin] = loaded.spec.plugins.as_slice() else { panic!("one plugin") };
+    assert_eq!((plugin.name.as_str(), plugin.component.as_slice()), ("stats", b"not really".as_slice()));
+    // A plugin that is declared keeps what it is declared with.
+    let files = query(&format!("{create} SELECT 1"), "[plugin.stats]\ncomponent = \"stats.wasm\"\non_fault = \"skip\"");
+    let loaded = files.load(&[], Overrides::default()).unwrap();
+    assert_eq!(loaded.spec.plugins[0].on_fault, FaultPolicy::Skip);
+    let refused = |sql: &str| {
+        let files = query(sql, "");
+        files.load(&[], Overrides::default()).unwrap_err().to_string()
+    };
+    let two = refused(&format!("{create} CREATE FUNCTION f USING COMPONENT 'none/stats.wasm'; SELECT 1"));
+    assert!(two.contains("would make a second plugin `stats`"), "{two}");
+    assert!(refused("CREATE VIEW v AS SELECT 1; SELECT 1").contains("expected FUNCTION"));
+    assert!(refused("CREATE FUNCTION f USING COMPONENT 'none.wasm'; SELECT 1").contains("none.wasm"));
+    assert!(refused(create).contains("`sql` is missing"));
+}
+
+#[test]
 fn the_operator_grants_permissions_to_names() {
     let host = |text: &'static str| ("host.toml", text);
     let query = |rest: &str| MINIMAL.replace("[sink]", &format!("[plugin.p]\ncomponent = \"p\"\n{rest}\n[sink]"));

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{QuerySpec, Settings, StateLimits};
 use millstream_common::{OperatorUid, OutputMode, Trigger};
+use millstream_plan::leading_functions;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -20,14 +21,14 @@ const NAME: usize = 200;
 /// The query of one file.
 pub(super) fn query(
     text: &SourceText,
-    raw: RawQuery,
+    mut raw: RawQuery,
     host: &HostFile,
     environment: &Environment,
     overrides: Overrides,
 ) -> Result<LoadedQuery, QueryFileError> {
     let mut values = Vec::new();
     let name = name(text, &raw, &mut values)?;
-    let sql = sql(text, &raw, &mut values)?;
+    let sql = sql(text, &mut raw, &mut values)?;
     let mode = output_mode(text, &raw, &mut values)?;
     let trigger = effective_trigger(text, &raw, environment, &overrides, &mut values)?;
 
@@ -91,12 +92,13 @@ fn name(text: &SourceText, raw: &RawQuery, values: &mut Vec<Value>) -> Result<Op
     Ok(Some(name.clone()))
 }
 
-fn sql(text: &SourceText, raw: &RawQuery, values: &mut Vec<Value>) -> Result<String, QueryFileError> {
-    let (key, sql, origin) = match (&raw.sql, &raw.sql_file) {
-        (Some(sql), None) => ("sql", sql.get_ref().clone(), text.place_of(sql)),
+/// The query; functions that are created in front of it become plugins.
+fn sql(text: &SourceText, raw: &mut RawQuery, values: &mut Vec<Value>) -> Result<String, QueryFileError> {
+    let (key, sql, at) = match (&raw.sql, &raw.sql_file) {
+        (Some(sql), None) => ("sql", sql.get_ref().clone(), sql),
         (None, Some(file)) => {
             let path = text.resolve(file.get_ref());
-            ("sql_file", text::read_text(Path::new(&path), SQL_BYTES, "the SQL")?, text.place_of(file))
+            ("sql_file", text::read_text(Path::new(&path), SQL_BYTES, "the SQL")?, file)
         }
         (Some(_), Some(file)) => {
             return Err(QueryFileError::Conflict {
@@ -113,11 +115,17 @@ fn sql(text: &SourceText, raw: &RawQuery, values: &mut Vec<Value>) -> Result<Str
             });
         }
     };
-    let sql = sql.trim().trim_end_matches(';').trim_end().to_owned();
-    if sql.is_empty() {
+    let origin = text.place_of(at);
+    let read = leading_functions(sql.trim());
+    let (functions, query) = read.map_err(|error| text.invalid(at, key, &sql, error.to_string()))?;
+    let is_missing = query.trim_end_matches([';', ' ', '\n', '\r', '\t']).is_empty();
+    let mut created = plugins::created(text, (key, at.span()), &functions, &raw.plugin)?;
+    raw.plugin.append(&mut created);
+    if is_missing {
         let hint = "write one SELECT".into();
         return Err(QueryFileError::Missing { place: origin, key: key.into(), hint });
     }
+    let sql = sql.trim().trim_end_matches(';').trim_end().to_owned();
     values.push(Value::new(key, shortened(&sql), Origin::QueryFile(origin)));
     Ok(sql)
 }

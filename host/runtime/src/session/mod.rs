@@ -9,7 +9,7 @@ mod reads;
 mod writer;
 
 pub use data_frame::DataFrame;
-pub use grouped::GroupedData;
+pub use grouped::{GroupedData, ProcessOptions};
 pub use reader::{DataFrameReader, DataStreamReader};
 pub use writer::DataStreamWriter;
 
@@ -282,7 +282,7 @@ impl Session {
     }
 
     /// This session with one more sink.
-    fn with_sink(&self, format: &str, factory: Arc<dyn SinkFactory>) -> Self {
+    pub(crate) fn with_sink(&self, format: &str, factory: Arc<dyn SinkFactory>) -> Self {
         let mut session = self.clone();
         session.sinks.register(format, factory);
         session

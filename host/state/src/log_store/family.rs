@@ -14,11 +14,12 @@
 use super::eviction::{Evicted, Eviction};
 use super::spill::{Hidden, Place, Spill, Wanted};
 use super::table::{Entry, Table, Weight, hash_of};
-use crate::Layout;
+use crate::{ByteRows, Layout};
 use hashbrown::DefaultHashBuilder;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 /// What the tree of windows takes for one, about.
@@ -182,8 +183,26 @@ impl Family {
         }
     }
 
-    pub(super) fn find(&self, hasher: &DefaultHashBuilder, key: &[u8]) -> Option<&Entry> {
-        self.tables.of(key)?.find(hash_of(hasher, key), key)
+    /// The table that the key stands in if it is hot.
+    pub(super) fn table_of(&self, key: &[u8]) -> Option<&Table> {
+        self.tables.of(key)
+    }
+
+    /// The first of these rows whose key stands in another table than that of the first row.
+    pub(super) fn end_of_run(&self, keys: &ByteRows, rows: Range<usize>) -> usize {
+        let end = rows.end;
+        match &self.tables {
+            Tables::Hash(_) => end,
+            Tables::Windowed(_) => {
+                let first = prefix_of(keys.row(rows.start));
+                rows.skip(1).find(|row| prefix_of(keys.row(*row)) != first).unwrap_or(end)
+            }
+        }
+    }
+
+    /// Whether the spill has keys that were deleted.
+    pub(super) fn has_gone(&self) -> bool {
+        !self.gone.is_empty()
     }
 
     pub(super) fn find_mut(&mut self, hasher: &DefaultHashBuilder, key: &[u8]) -> Option<&mut Entry> {

@@ -21,6 +21,7 @@ mod chain;
 mod eviction;
 mod family;
 mod frame;
+mod lookup;
 mod open_batch;
 mod parts;
 mod record;
@@ -32,6 +33,7 @@ mod spilled_tests;
 mod table;
 #[cfg(test)]
 mod tests;
+mod unlogged;
 
 use crate::budget::Share;
 use crate::{
@@ -42,6 +44,7 @@ use chain::Chain;
 use family::Family;
 use frame::{Frame, FrameFamily, Lineage};
 use hashbrown::DefaultHashBuilder;
+use lookup::Found;
 use millstream_common::DurableError;
 use open_batch::OpenBatch;
 use record::Record;
@@ -64,6 +67,7 @@ pub struct LogStore {
     hasher: DefaultHashBuilder,
     families: Vec<Family>,
     batch: OpenBatch,
+    found: Found,
     share: Share,
     /// Whether it was told that the limit is too small.
     is_told: bool,
@@ -97,6 +101,7 @@ impl LogStore {
             hasher: DefaultHashBuilder::default(),
             families: Vec::new(),
             batch: OpenBatch::new(share.budget().map(MemoryBudget::limit)),
+            found: Found::default(),
             share,
             is_told: false,
             version: manifest.version,
@@ -313,26 +318,27 @@ impl StateStore for LogStore {
         Ok(FamilyId(number))
     }
 
+    fn families(&self) -> Vec<FamilySpec> {
+        Self::families(self)
+    }
+
     fn get_many(&mut self, family: FamilyId, keys: &ByteRows) -> Result<Vec<Option<&[u8]>>, StateError> {
         if self.share.is_limited() {
             self.recall(family.0, keys, 0..keys.len())?;
         }
-        let family = &self.families[family.0];
-        Ok(keys.iter().map(|key| family.find(&self.hasher, key).map(Entry::value)).collect())
+        let Self { found, families, hasher, .. } = self;
+        Ok(found.look_up(hasher, (family.0, &families[family.0]), keys))
     }
 
     fn put_many(&mut self, family: FamilyId, keys: &ByteRows, values: &ByteRows) -> Result<(), StateError> {
         assert_eq!(keys.len(), values.len(), "every key has a value");
         self.prepared = None;
-        let mut rows = keys.iter().zip(values.iter());
         for range in self.pieces(keys.len()) {
             if self.share.is_limited() {
                 self.recall(family.0, keys, range.clone())?;
             }
-            let target = &mut self.families[family.0];
-            for (key, value) in rows.by_ref().take(range.len()) {
-                self.batch.put(&self.hasher, (family.0, &mut *target), key, value);
-            }
+            let found = (&self.found, range);
+            self.batch.put_many(&self.hasher, (family.0, &mut self.families[family.0]), (keys, values), found);
         }
         Ok(())
     }
@@ -395,6 +401,7 @@ impl StateStore for LogStore {
         self.files.extend(prepared.file);
         self.lineage = prepared.lineage;
         self.batch.close(&mut self.families);
+        self.found.forget(self.batch.kept_keys());
         self.rest();
         let finished = self.background.take();
         self.take_snapshot(finished);
@@ -404,17 +411,18 @@ impl StateStore for LogStore {
     fn abort(&mut self) {
         self.prepared = None;
         self.batch.undo(&self.hasher, &mut self.families);
+        self.found.forget(self.batch.kept_keys());
     }
 
-    fn retain(&mut self, retained: &[StateManifest]) -> Result<(), StateError> {
+    fn retain(&mut self, retained: &[&StateManifest]) -> Result<(), StateError> {
         let oldest = retained.iter().map(|manifest| manifest.version).min().unwrap_or(self.version).min(self.version);
         let named = retained.iter().flat_map(|manifest| &manifest.files).chain(&self.files);
-        let kept: hashbrown::HashSet<String> = named.map(|file| file.name.clone()).collect();
+        let kept: hashbrown::HashSet<&str> = named.map(|file| file.name.as_str()).collect();
         let files = Arc::clone(&self.options.files);
         for name in files.list("").map_err(|source| self.failed(source))? {
             // What is not older than the retained versions may be named yet: by this run, or by the run that took over.
             let begun = self.background.names().contains(&name);
-            if !begun && !kept.contains(&name) && version_of(&name).is_some_and(|version| version < oldest) {
+            if !begun && !kept.contains(name.as_str()) && version_of(&name).is_some_and(|version| version < oldest) {
                 files.delete(&name).map_err(|source| self.failed(source))?;
             }
         }

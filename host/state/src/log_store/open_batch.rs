@@ -9,8 +9,10 @@
 //! batch wrote or deleted stays in memory until the batch is over, so going back needs no file.
 
 use super::family::{Cold, Family, Hot, Taken};
+use super::lookup::Found;
 use super::record::Record;
-use super::table::{Entry, MOST_STAMP, Table, hash_of};
+use super::table::{Entry, MOST_STAMP, Place, Table, hash_of};
+use crate::ByteRows;
 use hashbrown::DefaultHashBuilder;
 use std::io;
 use std::ops::Range;
@@ -75,53 +77,92 @@ impl OpenBatch {
         stamped.filter(|next| *next <= MOST_STAMP).map(|_| self.first_stamp - 1)
     }
 
-    /// Sets a key. When the spill has it, it is hot by now.
-    pub(super) fn put(
+    /// Sets the keys of some rows. Those that the spill has are hot by now.
+    pub(super) fn put_many(
         &mut self,
         hasher: &DefaultHashBuilder,
         (index, family): (usize, &mut Family),
-        key: &[u8],
+        (keys, values): (&ByteRows, &ByteRows),
+        (found, mut rows): (&Found, Range<usize>),
+    ) {
+        self.undo.reserve(rows.len());
+        self.written.reserve(rows.len());
+        while !rows.is_empty() {
+            // Keys that follow each other mostly stand in the same table, which is then weighed once.
+            let run = rows.start..family.end_of_run(keys, rows.clone());
+            rows.start = run.end;
+            if family.has_gone() {
+                for row in run {
+                    let shadows = family.revive(hash_of(hasher, keys.row(row)), keys.row(row));
+                    let place = found.place(index, keys.len(), row);
+                    let (key, value) = (keys.row(row), values.row(row));
+                    family.change(key, |table| self.put(hasher, (index, table), (key, place, shadows), value));
+                }
+                continue;
+            }
+            family.change(keys.row(run.start), |table| {
+                for row in run {
+                    let place = found.place(index, keys.len(), row);
+                    self.put(hasher, (index, &mut *table), (keys.row(row), place, false), values.row(row));
+                }
+            });
+        }
+    }
+
+    /// Sets a key of a table of family `index`, which may stand at `place`; whether the spill has it, deleted.
+    fn put(
+        &mut self,
+        hasher: &DefaultHashBuilder,
+        (index, table): (usize, &mut Table),
+        (key, place, shadows): (&[u8], Place, bool),
         value: &[u8],
     ) {
+        if let Some(entry) = table.at_mut(place)
+            && entry.key() == key
+            && entry.value().len() == value.len()
+        {
+            return self.overwrite(index, entry, value);
+        }
         let hash = hash_of(hasher, key);
-        let shadows = family.revive(hash, key);
-        family.change(key, |table| {
-            let Some(entry) = table.find_mut(hash, key) else {
-                let (stamp, key_range) = self.log_put(index, key, value);
-                self.undo.push(Undo::Added { family: index, key: key_range });
-                table.insert_new(hasher, hash, Entry::new(key, value, stamp).shadowing(shadows));
-                return;
-            };
-            if entry.value() == value {
-                return;
-            }
-            let ours = self.record_of(entry.stamp());
-            if entry.value().len() == value.len() {
-                if let Some(record) = ours {
-                    let start = self.written[record].value;
-                    self.log[start..start + value.len()].copy_from_slice(value);
-                } else {
-                    let start = self.old_values.len();
-                    self.old_values.extend_from_slice(entry.value());
-                    let old = start..self.old_values.len();
-                    let (stamp, key) = self.log_put(index, key, value);
-                    self.undo.push(Undo::Overwritten { family: index, key, old });
-                    entry.set_stamp(stamp);
-                }
-                entry.value_mut().copy_from_slice(value);
-                return;
-            }
-            if let Some(record) = ours {
-                self.written[record].live = false;
-            }
-            let (stamp, _) = self.log_put(index, key, value);
-            if let Some(before) = table.replace(hasher, hash, Entry::new(key, value, stamp))
-                && ours.is_none()
-            {
-                self.held += before.bytes();
-                self.undo.push(Undo::Gone { family: index, entry: before });
-            }
-        });
+        let Some(entry) = table.find_mut(hash, key) else {
+            let (stamp, key_range) = self.log_put(index, key, value);
+            self.undo.push(Undo::Added { family: index, key: key_range });
+            table.insert_new(hasher, hash, Entry::new(key, value, stamp).shadowing(shadows));
+            return;
+        };
+        if entry.value().len() == value.len() {
+            return self.overwrite(index, entry, value);
+        }
+        let ours = self.record_of(entry.stamp());
+        if let Some(record) = ours {
+            self.written[record].live = false;
+        }
+        let (stamp, _) = self.log_put(index, key, value);
+        if let Some(before) = table.replace(hasher, hash, Entry::new(key, value, stamp))
+            && ours.is_none()
+        {
+            self.held += before.bytes();
+            self.undo.push(Undo::Gone { family: index, entry: before });
+        }
+    }
+
+    /// Sets the value of an entry of family `index` to another one of the same length.
+    fn overwrite(&mut self, index: usize, entry: &mut Entry, value: &[u8]) {
+        if entry.value() == value {
+            return;
+        }
+        if let Some(record) = self.record_of(entry.stamp()) {
+            let start = self.written[record].value;
+            self.log[start..start + value.len()].copy_from_slice(value);
+        } else {
+            let start = self.old_values.len();
+            self.old_values.extend_from_slice(entry.value());
+            let old = start..self.old_values.len();
+            let (stamp, key) = self.log_put(index, entry.key(), value);
+            self.undo.push(Undo::Overwritten { family: index, key, old });
+            entry.set_stamp(stamp);
+        }
+        entry.value_mut().copy_from_slice(value);
     }
 
     /// Removes a key. When the spill has it, it is hot by now.
@@ -241,6 +282,11 @@ impl OpenBatch {
         self.undo.shrink_to(self.kept_buffer / size_of::<Undo>());
         self.old_values.clear();
         self.old_values.shrink_to(self.kept_buffer);
+    }
+
+    /// For how many keys memory may be kept from batch to batch.
+    pub(super) fn kept_keys(&self) -> usize {
+        self.kept_buffer / size_of::<Place>()
     }
 
     /// What the buffers take.

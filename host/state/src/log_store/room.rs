@@ -36,7 +36,7 @@ impl LogStore {
 
     /// Bytes in memory.
     pub(super) fn memory(&self) -> u64 {
-        self.families.iter().map(Family::memory).sum::<u64>() + self.batch.bytes()
+        self.families.iter().map(Family::memory).sum::<u64>() + self.batch.bytes() + self.found.bytes()
     }
 
     /// Makes room for `more` keys of a family, if memory is limited.

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::Layout;
-use crate::contract::{MemoryFiles, state_store};
-use millstream_common::{DurableFiles, Hint};
+use crate::contract::state_store;
+use millstream_common::{DurableFiles, Hint, MemoryFiles};
 use std::collections::BTreeMap;
 use std::ops::Range;
 

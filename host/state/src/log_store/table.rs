@@ -93,7 +93,18 @@ impl Entry {
     pub(super) fn bytes(&self) -> u64 {
         self.data.len() as u64 + ALLOCATION_OVERHEAD
     }
+
+    /// Reads a little of it, so that the rest is near when it is needed.
+    pub(super) fn touch(&self) -> u8 {
+        self.data.first().unwrap_or(&0) ^ self.data.last().unwrap_or(&0)
+    }
 }
+
+/// Where an entry stands in its table, until the table changes.
+pub(super) type Place = usize;
+
+/// Where no entry stands.
+pub(super) const NOWHERE: Place = Place::MAX;
 
 /// Hashes a key.
 pub(super) fn hash_of(hasher: &DefaultHashBuilder, key: &[u8]) -> u64 {
@@ -175,6 +186,26 @@ impl Table {
 
     pub(super) fn find_mut(&mut self, hash: u64, key: &[u8]) -> Option<&mut Entry> {
         self.entries.find_mut(hash, |entry| entry.key() == key)
+    }
+
+    /// Where the first entry stands whose hash looks like this one: nearly always the one that is looked for. `NOWHERE` when
+    /// the key is not there.
+    pub(super) fn likely_place(&self, hash: u64) -> Place {
+        self.entries.find_bucket_index(hash, |_| true).unwrap_or(NOWHERE)
+    }
+
+    /// Where the entry of a key stands.
+    pub(super) fn place(&self, hash: u64, key: &[u8]) -> Place {
+        self.entries.find_bucket_index(hash, |entry| entry.key() == key).unwrap_or(NOWHERE)
+    }
+
+    /// The entry at a place.
+    pub(super) fn at(&self, place: Place) -> Option<&Entry> {
+        self.entries.get_bucket(place)
+    }
+
+    pub(super) fn at_mut(&mut self, place: Place) -> Option<&mut Entry> {
+        self.entries.get_bucket_mut(place)
     }
 
     fn add(&mut self, entry: &Entry) {

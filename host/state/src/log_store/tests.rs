@@ -1,8 +1,8 @@
 use super::*;
 use crate::Layout;
-use crate::contract::{MemoryFiles, state_store};
+use crate::contract::state_store;
 use bytes::Bytes;
-use millstream_common::{DurableError, DurableFiles};
+use millstream_common::{DurableError, DurableFiles, MemoryFiles};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -74,6 +74,9 @@ impl StateStore for Patient {
     fn family(&mut self, spec: &FamilySpec) -> Result<FamilyId, StateError> {
         self.0.family(spec)
     }
+    fn families(&self) -> Vec<FamilySpec> {
+        self.0.families()
+    }
     fn get_many(&mut self, family: FamilyId, keys: &ByteRows) -> Result<Vec<Option<&[u8]>>, StateError> {
         self.0.get_many(family, keys)
     }
@@ -107,7 +110,7 @@ impl StateStore for Patient {
     fn abort(&mut self) {
         self.0.abort();
     }
-    fn retain(&mut self, retained: &[StateManifest]) -> Result<(), StateError> {
+    fn retain(&mut self, retained: &[&StateManifest]) -> Result<(), StateError> {
         self.0.retain(retained)
     }
     fn metrics(&self) -> StateMetrics {
@@ -259,7 +262,7 @@ fn retain_keeps_what_is_named_and_deletes_the_rest() {
     files.put_new("99-successor.changelog", Bytes::new()).unwrap();
     files.put_new("notes", Bytes::new()).unwrap();
     let mut store = LogStore::open(options(&files, "r"), &manifest).unwrap();
-    store.retain(std::slice::from_ref(&manifest)).unwrap();
+    store.retain(&[&manifest]).unwrap();
     let mut left: Vec<String> = manifest.files.iter().map(|file| file.name.clone()).collect();
     left.extend(["99-successor.changelog".to_owned(), "notes".to_owned()]);
     left.sort();

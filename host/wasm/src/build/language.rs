@@ -28,16 +28,8 @@ pub enum Language {
 
 impl Language {
     /// All of them, in the order in which they are listed to people.
-    pub const ALL: [Self; 8] = [
-        Self::Rust,
-        Self::Python,
-        Self::JavaScript,
-        Self::TypeScript,
-        Self::Go,
-        Self::C,
-        Self::Cpp,
-        Self::Zig,
-    ];
+    pub const ALL: [Self; 8] =
+        [Self::Rust, Self::Python, Self::JavaScript, Self::TypeScript, Self::Go, Self::C, Self::Cpp, Self::Zig];
 
     /// The name on the command line and in `plugin.toml`.
     pub fn name(self) -> &'static str {

@@ -1,18 +1,59 @@
-//! Structure of two components: what would a running plan notice?
+//! Structure of two components: what would a running query notice?
+//!
+//! Pure, and the one place that says so: a swap, a restart and a check before either ask here.
 
 use arrow::datatypes::FieldRef;
+use std::collections::BTreeSet;
+use std::slice;
 
 use crate::component::Component;
-use crate::signature::FunctionSignature;
+use crate::processor::{ProcessorSignature, VariableSignature};
+use crate::signature::{AggregateSignature, FunctionSignature};
 
-/// Every difference that forbids a swap, one sentence each.
-pub(super) fn differences(old: &Component, new: &Component) -> Vec<String> {
+/// One thing in which a component differs from the one whose place it is to take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The function that it is about, if it is about one.
+    pub function: Option<String>,
+    /// What differs, in a sentence without a stop.
+    pub what: String,
+    /// Whether a running query cannot go on with it. Otherwise a person must want it.
+    pub is_fatal: bool,
+}
+
+/// Every difference that a query notices which calls the functions in `used`; every function counts when that is not
+/// known. New functions are no difference, and neither is what happens to functions that nobody calls.
+pub fn differences(old: &Component, new: &Component, used: Option<&BTreeSet<String>>) -> Vec<Difference> {
     let mut differences = Vec::new();
-    for before in old.functions() {
+    let is_used = |name: &str| used.is_none_or(|used| used.contains(name));
+    let fatal = |name: &str, what| Difference { function: Some(name.to_owned()), what, is_fatal: true };
+    for before in old.functions().iter().filter(|before| is_used(&before.name)) {
+        let mut found = Vec::new();
         match new.function(&before.name) {
-            None => differences.push(format!("function `{}` is gone", before.name)),
-            Some((_, after)) => compare(before, after, &mut differences),
+            None => found.push(format!("function `{}` is gone", before.name)),
+            Some((_, after)) => compare(before, after, &mut found),
         }
+        differences.extend(found.into_iter().map(|what| fatal(&before.name, what)));
+    }
+    for before in old.aggregates().iter().filter(|before| is_used(&before.name)) {
+        let mut found = Vec::new();
+        match new.aggregate(&before.name) {
+            None => found.push(format!("aggregate function `{}` is gone", before.name)),
+            Some((_, after)) => compare_aggregates(before, after, &mut found),
+        }
+        differences.extend(found.into_iter().map(|what| fatal(&before.name, what)));
+    }
+    for before in old.processors().iter().filter(|before| is_used(&before.name)) {
+        let mut found = Vec::new();
+        match new.processor(&before.name) {
+            None => found.push(format!("processor `{}` is gone", before.name)),
+            Some((_, after)) => compare_processors(before, after, &mut found),
+        }
+        differences.extend(found.into_iter().map(|what| fatal(&before.name, what)));
+    }
+    for permission in new.asks_for().difference(&old.asks_for()) {
+        let what = format!("it asks for a new permission: `{permission}`");
+        differences.push(Difference { function: None, what, is_fatal: false });
     }
     differences
 }
@@ -33,6 +74,60 @@ fn compare(before: &FunctionSignature, after: &FunctionSignature, differences: &
     if before.volatility != after.volatility {
         let (old, new) = (before.volatility, after.volatility);
         differences.push(format!("function `{name}` was {old:?} and is {new:?}").to_lowercase());
+    }
+}
+
+fn compare_aggregates(before: &AggregateSignature, after: &AggregateSignature, differences: &mut Vec<String>) {
+    let name = &before.name;
+    columns(name, "argument", &before.arguments, &after.arguments, differences);
+    columns(name, "result", slice::from_ref(&before.result), slice::from_ref(&after.result), differences);
+    columns(name, "state column", &before.state, &after.state, differences);
+    for (old, new) in before.state.iter().zip(&after.state) {
+        if old.is_nullable() && !new.is_nullable() {
+            differences.push(format!("state column `{}` of `{name}` might be null and is never null", old.name()));
+        }
+    }
+    if before.state_id != after.state_id {
+        let (old, new) = (&before.state_id, &after.state_id);
+        differences.push(format!("the state of `{name}` meant `{old}` and means `{new}`"));
+    }
+    if before.retracts && !after.retracts {
+        differences.push(format!("aggregate function `{name}` took rows back and does not"));
+    }
+}
+
+fn compare_processors(before: &ProcessorSignature, after: &ProcessorSignature, differences: &mut Vec<String>) {
+    let name = &before.name;
+    columns(name, "key column", &before.key, &after.key, differences);
+    columns(name, "input column", &before.input, &after.input, differences);
+    columns(name, "output column", &before.output, &after.output, differences);
+    for (old, new) in before.input.iter().zip(&after.input) {
+        if old.is_nullable() && !new.is_nullable() {
+            differences.push(format!("input column `{}` of `{name}` might be null and is never null", old.name()));
+        }
+    }
+    if before.time_mode != after.time_mode {
+        differences.push(format!("`{name}` went by {} and goes by {}", before.time_mode, after.time_mode));
+    }
+    for mode in before.output_modes.iter().filter(|mode| !after.output_modes.contains(mode)) {
+        differences.push(format!("`{name}` could be used in output mode {mode} and cannot"));
+    }
+    for variable in &before.variables {
+        match after.variable(&variable.name) {
+            None => differences.push(format!("variable `{}` of `{name}` is gone", variable.name)),
+            // Entries that are there keep their time, so it may be another one, but not come or go.
+            Some(is)
+                if VariableSignature { ttl_ms: variable.ttl_ms, ..is.clone() } == *variable
+                    && is.ttl_ms.is_some() == variable.ttl_ms.is_some() => {}
+            Some(is) => differences.push(format!("variable `{variable}` of `{name}` is `{is}`")),
+        }
+    }
+    for variable in after.variables.iter().filter(|variable| before.variable(&variable.name).is_none()) {
+        differences.push(format!("variable `{}` of `{name}` is new", variable.name));
+    }
+    let order = |of: &ProcessorSignature| of.variables.iter().map(|variable| variable.name.clone()).collect::<Vec<_>>();
+    if differences.is_empty() && order(before) != order(after) {
+        differences.push(format!("the variables of `{name}` have another order"));
     }
 }
 

@@ -11,7 +11,7 @@ pub enum FaultPolicy {
     /// The batch fails.
     #[default]
     Fail,
-    /// The rows at fault get null (scalar) or no rows (table), and are counted.
+    /// The rows at fault get null (scalar) or no rows (table) or are left out (aggregate), and are counted.
     Skip,
     /// As `Skip`, and each row's arguments are kept as a dead letter.
     DeadLetter,
@@ -46,6 +46,15 @@ pub struct TableOutcome {
     pub faults: Vec<RowFault>,
 }
 
+/// States of an aggregate function.
+#[derive(Debug, Clone)]
+pub struct StatesOutcome {
+    /// The state columns, one row for each group; rows at fault are not in them.
+    pub states: Vec<ArrayRef>,
+    /// The rows at fault, ascending; empty under [`FaultPolicy::Fail`].
+    pub faults: Vec<RowFault>,
+}
+
 /// A row that could not be computed, kept for its owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadLetter {
@@ -66,7 +75,7 @@ pub struct PluginMetrics {
     pub calls: u64,
     /// Rows passed to the plugin.
     pub rows: u64,
-    /// Rows that came back: values of scalars, rows of table functions.
+    /// Rows that came back: values of scalars, rows of table functions, states of aggregates.
     pub output_rows: u64,
     /// Rows at fault.
     pub faults: u64,

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod aggregates;
 mod building;
 mod components;
 mod contained;

@@ -4,6 +4,7 @@ mod repartition;
 mod show;
 mod verify;
 
+use super::json;
 use crate::failure::Failure;
 use clap::Subcommand;
 
@@ -27,9 +28,4 @@ impl CheckpointCommand {
             Self::Repartition(arguments) => repartition::run(&arguments),
         }
     }
-}
-
-fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
-    let json = serde_json::to_string_pretty(value);
-    json.map(|json| format!("{json}\n")).map_err(|error| Failure::outside(format!("cannot write JSON: {error}"), None))
 }

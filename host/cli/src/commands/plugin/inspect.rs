@@ -59,6 +59,9 @@ pub(super) fn describe(report: &ComponentReport) -> String {
         let nulls = if function.sees_nulls { ", sees nulls" } else { "" };
         let _ = writeln!(text, "function   {}  [{}{nulls}]", function.signature, function.volatility);
     }
+    for processor in &report.processors {
+        let _ = writeln!(text, "processor  {}", processor.trim_start_matches("processor "));
+    }
     text
 }
 

@@ -1,6 +1,8 @@
 //! `millstream plugin …`: from nothing to a component, and what is in one.
 
 mod build;
+mod check;
+mod history;
 mod inspect;
 mod new;
 mod templates;
@@ -20,6 +22,10 @@ pub(crate) enum PluginCommand {
     Test(test::TestArguments),
     /// Shows a component's functions, permissions, digest and size.
     Inspect(inspect::InspectArguments),
+    /// Says whether a component could take a plugin's place, and what would change.
+    Check(check::CheckArguments),
+    /// Shows which component ran since when, and the verdicts on them.
+    History(history::HistoryArguments),
 }
 
 impl PluginCommand {
@@ -30,6 +36,8 @@ impl PluginCommand {
             Self::Build(arguments) => build::run(&arguments),
             Self::Test(arguments) => test::run(&arguments),
             Self::Inspect(arguments) => inspect::run(&arguments),
+            Self::Check(arguments) => check::run(&arguments),
+            Self::History(arguments) => history::run(&arguments),
         }
     }
 }

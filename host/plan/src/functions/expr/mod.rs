@@ -42,6 +42,7 @@ pub(crate) use analyzer::behind_shield;
 #[cfg(test)]
 use cast::text_out::spark_text;
 pub(crate) use cast::udf::CAST;
+pub(crate) use common_type::widest;
 pub(crate) use literals::{narrow_literals, spell_literals};
 
 /// The functions of this topic, for registration by name.

@@ -1,8 +1,8 @@
-use crate::contract::{MemoryFiles, Subject, source, text};
+use crate::contract::{Subject, source, text};
 use crate::{Offset, Source, SourceContext, SourceError, SourceRegistry, SourceSpec};
 use arrow::array::{Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use millstream_common::{DurableFiles, ManualClock, Options, ReadLimit, StopSignal};
+use millstream_common::{DurableFiles, ManualClock, MemoryFiles, Options, ReadLimit, StopSignal};
 use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 use super::*;
-use crate::contract::{MemoryFiles, Subject, source, text};
+use crate::contract::{Subject, source, text};
 use crate::{Source, SourceContext, SourceFactory, SourceSpec};
 use arrow::array::{Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use millstream_common::{ManualClock, Options, ReadLimit, StopSignal};
+use millstream_common::{ManualClock, MemoryFiles, Options, ReadLimit, StopSignal};
 use std::sync::Arc;
 
 fn schema() -> SchemaRef {

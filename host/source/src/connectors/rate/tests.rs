@@ -1,7 +1,7 @@
 use super::*;
-use crate::contract::{MemoryFiles, Subject, source, text};
+use crate::contract::{Subject, source, text};
 use crate::{Source, SourceContext, SourceFactory, SourceSpec};
-use millstream_common::{ManualClock, Options, ReadLimit, StopSignal};
+use millstream_common::{ManualClock, MemoryFiles, Options, ReadLimit, StopSignal};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -20,6 +20,11 @@ const BATCH_ROWS: usize = 8192;
 pub struct SocketSourceFactory;
 
 impl SourceFactory for SocketSourceFactory {
+    fn can_be_read_twice(&self) -> bool {
+        // Another connection gets other lines.
+        false
+    }
+
     fn schema(&self, spec: &SourceSpec) -> Result<SchemaRef, SourceError> {
         Ok(SocketConfig::new(spec)?.schema())
     }

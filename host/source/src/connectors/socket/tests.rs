@@ -1,7 +1,7 @@
 use super::*;
-use crate::contract::{MemoryFiles, Subject, source, text};
+use crate::contract::{Subject, source, text};
 use crate::{Offset, Source, SourceContext, SourceError, SourceFactory, SourceSpec};
-use millstream_common::{Hint, ManualClock, Options, ReadLimit, StopSignal};
+use millstream_common::{Hint, ManualClock, MemoryFiles, Options, ReadLimit, StopSignal};
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};

@@ -1,0 +1,17 @@
+//! What a plugin consists of, kind by kind; and for a component its exports.
+
+use crate::aggregate::Aggregate;
+use crate::call::Function;
+use crate::processor::private::RegisteredProcessor;
+
+/// Everything that `plugin!` lists, each kind in the order of its numbers.
+pub trait Plugin {
+    /// Scalar and table functions.
+    const FUNCTIONS: &'static [&'static Function] = &[];
+    /// Aggregate functions.
+    const AGGREGATES: &'static [&'static Aggregate] = &[];
+    /// Stateful processors.
+    fn processors() -> Vec<RegisteredProcessor> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,105 @@
+//! Queries that have run some batches over the base edition.
+
+use anyhow::{Context, Result, anyhow};
+use arrow::datatypes::{DataType, Field, Schema};
+use millstream_common::{Options, OutputMode, StopSignal, Trigger, describe_chain};
+use millstream_runtime::inspect::CheckpointPlace;
+use millstream_runtime::verdict::{VerdictReport, VerdictRequest, check_component};
+use millstream_runtime::{PluginSpec, QueryRun, QuerySpec, Settings, StateLimits, StreamSpec};
+use millstream_sink::SinkSpec;
+use millstream_source::SourceSpec;
+use millstream_wasm::{FaultPolicy, PluginLimits};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use streaming_stories::{World, component, unit};
+
+/// Batches that each query has run.
+const BATCHES: i64 = 4;
+/// Rows of each batch.
+const ROWS: i64 = 200;
+
+/// A query of the corpus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Query {
+    /// Scalar functions in the key and in an argument of a built-in aggregation.
+    Totals,
+    /// A table function.
+    Parts,
+}
+
+impl Query {
+    const ALL: [Self; 2] = [Self::Totals, Self::Parts];
+
+    fn sql(self) -> &'static str {
+        match self {
+            Self::Totals => "SELECT label(k) AS label, sum(price(v)) AS total, count(*) AS n FROM orders GROUP BY label(k)",
+            Self::Parts => "SELECT p.word, p.place, v FROM orders LATERAL VIEW parts(k) p AS word, place",
+        }
+    }
+}
+
+/// The queries, each with a checkpoint of its own.
+pub struct Stage {
+    worlds: Vec<(Query, World, QuerySpec)>,
+}
+
+impl Stage {
+    /// Runs the queries.
+    ///
+    /// # Errors
+    /// When a component does not compile, or a query fails.
+    pub fn new() -> Result<Self> {
+        let mut worlds = Vec::new();
+        for query in Query::ALL {
+            let world = World::new()?;
+            let fields = vec![Field::new("k", DataType::Utf8, true), Field::new("v", DataType::Int64, true)];
+            let stream = world.streams.create("orders", Arc::new(Schema::new(fields)));
+            let spec = spec(query, component("upgrade")?);
+            let run = QueryRun::open(&world.session, spec.clone(), StopSignal::new());
+            let mut run = run.map_err(|error| anyhow!(describe_chain(&error)))?;
+            for batch in 0..BATCHES {
+                let row = |row: i64| vec![Some(format!("Key {} of {batch}", row % 7)), Some((batch * ROWS + row).to_string())];
+                let rows: Vec<Vec<Option<String>>> = (0..ROWS).map(row).collect();
+                stream.add_data(unit(stream.schema(), &rows)?)?;
+                run.run_next().map_err(|error| anyhow!(describe_chain(&error)))?.context("there are rows")?;
+            }
+            run.close();
+            worlds.push((query, world, spec));
+        }
+        Ok(Self { worlds })
+    }
+
+    /// The verdict on a component in a query, over all batches.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn verdict(&self, query: Query, component: &[u8]) -> Result<VerdictReport> {
+        let found = self.worlds.iter().find(|(known, ..)| *known == query);
+        let (_, world, spec) = found.context("there is no such query")?;
+        let place = CheckpointPlace::of_query(spec.clone())?;
+        let request = VerdictRequest { plugin: None, batches: BATCHES as u64 };
+        check_component(&world.session, &place, &request, component).map_err(|error| anyhow!(describe_chain(&error)))
+    }
+}
+
+fn spec(query: Query, component: Vec<u8>) -> QuerySpec {
+    let source = SourceSpec { name: "orders".into(), format: "memory".into(), schema: None, options: Options::new() };
+    let limits = PluginLimits { deadline: Duration::from_millis(300), ..PluginLimits::default() };
+    QuerySpec {
+        name: Some("upgraded".into()),
+        streams: vec![StreamSpec { source, event_time: None, drop_duplicates: None }],
+        tables: Vec::new(),
+        plugins: vec![PluginSpec { name: "shop".into(), component, limits, on_fault: FaultPolicy::Fail }],
+        query: query.sql().into(),
+        mode: if query == Query::Totals { OutputMode::Update } else { OutputMode::Append },
+        trigger: Trigger::Default,
+        sink: SinkSpec { format: "recorder".into(), options: Options::new() },
+        checkpoint: Some("checkpoint".into()),
+        checkpoint_options: Vec::new(),
+        settings: Settings { partitions: 2, ..Settings::default() },
+        uids: BTreeMap::new(),
+        state: StateLimits::default(),
+        late_rows: None,
+    }
+}
