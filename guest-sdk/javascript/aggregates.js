@@ -1,6 +1,6 @@
 // Aggregate functions: methods over a state that the host keeps.
 
-import { isFatal, textOf } from "./errors.js";
+import { CallError, textOf } from "./errors.js";
 import { Arguments, encode } from "./functions.js";
 import { DEFINITION } from "./offered.js";
 import { Columns, Reader, numbers, split } from "./types.js";
@@ -47,7 +47,7 @@ class Aggregate {
       try {
         this.itself[method](states[group], rows[row]);
       } catch (error) {
-        if (isFatal(error)) throw error;
+        if (error instanceof CallError) throw error;
         rowErrors.push({ row, message: textOf(error) });
         failed.add(row);
         // The state as if the failed rows were not there: the method may have changed half of it.
@@ -80,7 +80,7 @@ class Aggregate {
       try {
         return this.itself.evaluate(state) ?? null;
       } catch (error) {
-        if (isFatal(error)) throw error;
+        if (error instanceof CallError) throw error;
         errors.push({ row, message: textOf(error) });
         return null;
       }

@@ -27,14 +27,6 @@ export class Unavailable extends CallError {
 /** The author of the plugin must act. */
 export class Internal extends CallError {}
 
-/**
- * What is never the fault of a single row: a refused call, and memory that ended. The host finds the row that wants too
- * much, or gives smaller batches.
- */
-export function isFatal(error) {
-  return error instanceof CallError || (error instanceof Error && error.message === "out of memory");
-}
-
 /** What an error says: its text, and where it came from unless it was meant. */
 export function textOf(error) {
   if (error instanceof RowError || error instanceof CallError) {

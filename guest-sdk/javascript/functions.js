@@ -1,6 +1,6 @@
 // Scalar and table functions: from declared types to columns, and the loop over the rows.
 
-import { isFatal, textOf } from "./errors.js";
+import { CallError, textOf } from "./errors.js";
 import { DEFINITION, sqlName } from "./offered.js";
 import { Columns, Reader, Type, bytes, looper, split } from "./types.js";
 
@@ -34,7 +34,7 @@ export class Arguments {
         this.loop(call, columns, batch.rows, made);
         return made;
       } catch (error) {
-        if (isFatal(error)) throw error;
+        if (error instanceof CallError) throw error;
         failed(made.length, textOf(error));
         made.push(null);
       }

@@ -1,6 +1,6 @@
 // Migrations: how state that older code wrote becomes state of this code.
 
-import { InvalidInput, isFatal, textOf } from "./errors.js";
+import { CallError, InvalidInput, textOf } from "./errors.js";
 import { DEFINITION } from "./offered.js";
 import { Columns, Reader } from "./types.js";
 
@@ -25,7 +25,7 @@ class Migration {
         this.to.write([made], []);
         return made;
       } catch (error) {
-        if (isFatal(error)) throw error;
+        if (error instanceof CallError) throw error;
         rowErrors.push({ row, message: textOf(error) });
         return null;
       }

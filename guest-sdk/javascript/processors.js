@@ -1,6 +1,6 @@
 // Stateful processors: methods that see all rows of a key together with what they stored under that key before.
 
-import { isFatal, textOf } from "./errors.js";
+import { CallError, textOf } from "./errors.js";
 import { DEFINITION, snake, sqlName } from "./offered.js";
 import { Reader, bytes, columnsOf, numbers } from "./types.js";
 
@@ -238,7 +238,7 @@ class Processor {
         const made = [...(this.itself[method](keys[number], given, byName, context) ?? [])];
         this.#add(outcome, number, made, handles, context);
       } catch (error) {
-        if (isFatal(error)) throw error;
+        if (error instanceof CallError) throw error;
         outcome.keyErrors.push({ row: number, message: textOf(error) });
       }
     }

@@ -1,8 +1,9 @@
 // UTF-8, with what the engine has.
 //
 // QuickJS has no TextDecoder, and a loop over bytes costs more than the plugin. But it has base64 in both directions,
-// which is bytes to text and back at the speed of the machine, and `escape` and `encodeURIComponent` know UTF-8. Whether a
-// text is ASCII shows in its length, which UTF-8 changes: that is twelve times quicker than a regular expression.
+// which is bytes to text and back at the speed of the machine, and `escape` and `encodeURIComponent` know UTF-8.
+
+const OTHER = /[^\x00-\x7f]/;
 
 let latin1;
 let bytesOf;
@@ -35,13 +36,20 @@ if (typeof TextDecoder === "undefined") {
 /** The texts of a column: `ends` are its offsets. */
 export function decodeTexts(bytes, ends, rows) {
   const text = latin1(bytes);
-  const isAscii = decode(text).length === text.length;
   const values = new Array(rows);
   let start = ends[0];
+  if (!OTHER.test(text)) {
+    for (let row = 0; row < rows; row++) {
+      const end = ends[row + 1];
+      values[row] = text.substring(start, end);
+      start = end;
+    }
+    return values;
+  }
   for (let row = 0; row < rows; row++) {
     const end = ends[row + 1];
     const value = text.substring(start, end);
-    values[row] = isAscii ? value : decode(value);
+    values[row] = OTHER.test(value) ? decode(value) : value;
     start = end;
   }
   return values;
@@ -50,17 +58,22 @@ export function decodeTexts(bytes, ends, rows) {
 /** The offsets and bytes of a column of texts. Throws when one is not well-formed. */
 export function encodeTexts(values) {
   const ends = new Int32Array(values.length + 1);
-  let text = values.join("");
-  let parts = values;
-  const encoded = encode(text);
-  if (encoded.length !== text.length) {
-    parts = values.map(encode);
-    text = encoded;
-  }
   let end = 0;
-  for (let row = 0; row < parts.length; row++) {
-    end += parts[row].length;
-    ends[row + 1] = end;
+  let text = values.join("");
+  if (!OTHER.test(text)) {
+    for (let row = 0; row < values.length; row++) {
+      end += values[row].length;
+      ends[row + 1] = end;
+    }
+  } else {
+    const parts = new Array(values.length);
+    for (let row = 0; row < values.length; row++) {
+      const value = values[row];
+      parts[row] = OTHER.test(value) ? encode(value) : value;
+      end += parts[row].length;
+      ends[row + 1] = end;
+    }
+    text = parts.join("");
   }
   return [ends, bytesOf(text)];
 }

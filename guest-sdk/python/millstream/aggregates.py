@@ -6,7 +6,7 @@ import typing
 from typing import List, Optional
 
 from . import offered
-from .errors import FATAL, text_of
+from .errors import CallError, text_of
 from .functions import Arguments, RowErrors, encode, hints_of
 from .types import Columns, Reader, Struct, type_of
 
@@ -55,7 +55,7 @@ class Aggregate:
                 continue
             try:
                 method(states[group], *values)
-            except FATAL:
+            except CallError:
                 raise
             except BaseException as error:
                 errors.append((row, text_of(error)))
@@ -90,7 +90,7 @@ class Aggregate:
         for row, state in enumerate(self.state.read(Reader(buffers), rows)):
             try:
                 values.append(self.itself.evaluate(state))
-            except FATAL:
+            except CallError:
                 raise
             except BaseException as error:
                 errors.append((row, text_of(error)))

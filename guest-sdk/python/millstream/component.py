@@ -3,7 +3,6 @@
 Whatever a plugin raises becomes an answer with the plugin's own words; an instance that raised can go on.
 """
 
-import os
 from array import array
 
 from componentize_py_types import Err
@@ -76,9 +75,6 @@ def _answers(method):
             return method(*arguments)
         except Err:
             raise
-        except MemoryError:
-            # The host throws the instance away, and tries the rows again in a fresh one.
-            os.abort()
         except BaseException as error:
             raise _refusal(error) from None
 

@@ -28,10 +28,6 @@ class Internal(CallError):
     """The author of the plugin must act."""
 
 
-# What is never the fault of a single row. An instance without memory has none for the next row either.
-FATAL = (CallError, MemoryError)
-
-
 def text_of(error: BaseException) -> str:
     """What an error says: its text, and where it came from unless it was meant."""
     if isinstance(error, (RowError, CallError)):

@@ -8,7 +8,7 @@ from itertools import repeat, starmap
 from typing import List, Optional, Tuple
 
 from . import offered
-from .errors import FATAL, text_of
+from .errors import CallError, text_of
 from .types import Columns, Reader, Type, columns_of, type_of
 
 RowErrors = List[Tuple[int, str]]
@@ -151,7 +151,7 @@ class Scalar(Function):
                 try:
                     values.extend(todo)
                     break
-                except FATAL:
+                except CallError:
                     raise
                 except BaseException as error:
                     errors.append((len(values), text_of(error)))
@@ -186,7 +186,7 @@ class Table(Function):
                 made = function(*arguments)
                 if made is not None:
                     values.extend(made)
-            except FATAL:
+            except CallError:
                 raise
             except BaseException as error:
                 del values[before:]

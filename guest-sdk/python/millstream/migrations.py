@@ -1,7 +1,7 @@
 """Migrations: how state that older code wrote becomes state of this code."""
 
 from . import offered
-from .errors import FATAL, InvalidInput, text_of
+from .errors import CallError, InvalidInput, text_of
 from .functions import RowErrors
 from .types import Reader, columns_of
 
@@ -26,7 +26,7 @@ class Migration:
                 new = self.function(old)
                 self.new.write([new], [])
                 values.append(new)
-            except FATAL:
+            except CallError:
                 raise
             except BaseException as error:
                 errors.append((row, text_of(error)))

@@ -5,7 +5,7 @@ from array import array
 from typing import Any, Iterator, List, Optional, Tuple
 
 from . import offered
-from .errors import FATAL, text_of
+from .errors import CallError, text_of
 from .types import Columns, Reader, columns_of
 
 VALUE, LIST, MAP = "value", "list", "map"
@@ -239,7 +239,7 @@ class Processor:
                 made = getattr(itself, method)(key, given, context)
                 made = [] if made is None else list(made)
                 self._add(outcome, number, made, handles, context)
-            except FATAL:
+            except CallError:
                 raise
             except BaseException as error:
                 outcome.key_errors.append((number, text_of(error)))

@@ -73,13 +73,6 @@ class Scalars(unittest.TestCase):
         with self.assertRaises(InvalidInput):
             call(refuse, (int, [1]))
 
-    def test_memory_that_ends_is_no_fault_of_a_row(self):
-        def eat(x: int64) -> int64:
-            raise MemoryError
-
-        with self.assertRaises(MemoryError):
-            call(eat, (int, [1]))
-
     def test_a_batch_function_gets_columns(self):
         def doubled(x: Sequence[int64]) -> Sequence[int64]:
             return array("q", (2 * value for value in x))

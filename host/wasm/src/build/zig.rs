@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::c::{TARGET, tool, zig_command};
-use super::files::{failed, write};
+use super::files::{absolute, failed, write};
 use super::job::Job;
 use super::programs::{run, run_tests};
 use super::wrap::{AdapterMemory, wrap};
@@ -30,7 +30,7 @@ pub(super) fn build(job: &Job<'_>) -> Result<PathBuf, BuildError> {
         // Optimised code keeps its checks: what goes wrong ends in a message, not in a wrong answer.
         command.args(["-O", if job.profile == Profile::Release { "ReleaseSafe" } else { "Debug" }, "-fstrip"]);
         command.arg(format!("-femit-bin={}", module.display()));
-        run(add_sources(&mut command, job, &sdk, &header), job.project.folder())?;
+        run(add_sources(&mut command, job, &sdk, &header)?, job.project.folder())?;
         wrap(&module, work, component, AdapterMemory::Grown)
     })
 }
@@ -43,7 +43,7 @@ pub(super) fn test(job: &Job<'_>) -> Result<(), BuildError> {
     std::fs::create_dir_all(&work).map_err(failed(&work))?;
     let done = translate(job, &zig, &sdk, &[], &work).and_then(|header| {
         let mut command = zig_command(job, &zig);
-        run_tests(add_sources(command.arg("test"), job, &sdk, &header), job.project.folder())
+        run_tests(add_sources(command.arg("test"), job, &sdk, &header)?, job.project.folder())
     });
     // What is left behind is in the target folder.
     let _ = std::fs::remove_dir_all(&work);
@@ -61,10 +61,17 @@ fn translate(job: &Job<'_>, zig: &Path, sdk: &Path, target: &[&str], work: &Path
 }
 
 /// The plugin's entry with the SDK as its module `millstream`, and the header as that module's `c`.
-fn add_sources<'a>(command: &'a mut Command, job: &Job<'_>, sdk: &Path, header: &Path) -> &'a mut Command {
+fn add_sources<'a>(
+    command: &'a mut Command,
+    job: &Job<'_>,
+    sdk: &Path,
+    header: &Path,
+) -> Result<&'a mut Command, BuildError> {
+    // Zig runs in the plugin's folder.
+    let entry = absolute(&job.project.entry())?;
     let module = |name: &str, file: &Path| format!("-M{name}={}", file.display());
     // What is named before the first module belongs to it.
     command.arg("-I").arg(sdk).arg(sdk.join("millstream.c")).args(["-lc", "--dep", "millstream"]);
-    command.arg(module("root", &job.project.entry())).args(["--dep", "c"]);
-    command.arg(module("millstream", &sdk.join("millstream.zig"))).arg(module("c", header))
+    command.arg(module("root", &entry)).args(["--dep", "c"]);
+    Ok(command.arg(module("millstream", &sdk.join("millstream.zig"))).arg(module("c", header)))
 }
