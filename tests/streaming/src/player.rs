@@ -347,7 +347,11 @@ impl<'a> Player<'a> {
             let replayed = replay(&self.world.session, &self.spec, *batch, None);
             let replayed = replayed.map_err(|error| anyhow!("batch {batch}: {}", describe_chain(&error)))?;
             ensure!(replayed.is_same && replayed.output.was.is_some(), "batch {batch} again: {replayed:?}");
-            ensure!(replayed.state.iter().all(|state| state.was.is_some()), "batch {batch} again: {:?}", replayed.state);
+            ensure!(
+                replayed.state.iter().all(|state| state.was.is_some()),
+                "batch {batch} again: {:?}",
+                replayed.state
+            );
         }
         Ok(())
     }

@@ -19,6 +19,9 @@ pub struct Difference {
     pub what: String,
     /// Whether a running query cannot go on with it. Otherwise a person must want it.
     pub is_fatal: bool,
+    /// Whether it is about which state there is. A component cannot take the place of another in a plan that has other
+    /// state; where the query is planned anew, its state is compared with what is stored.
+    pub is_of_state: bool,
 }
 
 /// Every difference that a query notices which calls the functions in `used`; every function counts when that is not
@@ -26,7 +29,8 @@ pub struct Difference {
 pub fn differences(old: &Component, new: &Component, used: Option<&BTreeSet<String>>) -> Vec<Difference> {
     let mut differences = Vec::new();
     let is_used = |name: &str| used.is_none_or(|used| used.contains(name));
-    let fatal = |name: &str, what| Difference { function: Some(name.to_owned()), what, is_fatal: true };
+    let fatal =
+        |name: &str, what| Difference { function: Some(name.to_owned()), what, is_fatal: true, is_of_state: false };
     for before in old.functions().iter().filter(|before| is_used(&before.name)) {
         let mut found = Vec::new();
         match new.function(&before.name) {
@@ -47,13 +51,17 @@ pub fn differences(old: &Component, new: &Component, used: Option<&BTreeSet<Stri
         let mut found = Vec::new();
         match new.processor(&before.name) {
             None => found.push(format!("processor `{}` is gone", before.name)),
-            Some((_, after)) => compare_processors(before, after, &mut found),
+            Some((_, after)) => {
+                compare_processors(before, after, &mut found);
+                let of_state = compare_variables(before, after).into_iter();
+                differences.extend(of_state.map(|what| Difference { is_of_state: true, ..fatal(&before.name, what) }));
+            }
         }
         differences.extend(found.into_iter().map(|what| fatal(&before.name, what)));
     }
     for permission in new.asks_for().difference(&old.asks_for()) {
         let what = format!("it asks for a new permission: `{permission}`");
-        differences.push(Difference { function: None, what, is_fatal: false });
+        differences.push(Difference { function: None, what, is_fatal: false, is_of_state: false });
     }
     differences
 }
@@ -112,6 +120,12 @@ fn compare_processors(before: &ProcessorSignature, after: &ProcessorSignature, d
     for mode in before.output_modes.iter().filter(|mode| !after.output_modes.contains(mode)) {
         differences.push(format!("`{name}` could be used in output mode {mode} and cannot"));
     }
+}
+
+/// The variables that are others, or come in another order.
+fn compare_variables(before: &ProcessorSignature, after: &ProcessorSignature) -> Vec<String> {
+    let name = &before.name;
+    let mut differences = Vec::new();
     for variable in &before.variables {
         match after.variable(&variable.name) {
             None => differences.push(format!("variable `{}` of `{name}` is gone", variable.name)),
@@ -129,6 +143,7 @@ fn compare_processors(before: &ProcessorSignature, after: &ProcessorSignature, d
     if differences.is_empty() && order(before) != order(after) {
         differences.push(format!("the variables of `{name}` have another order"));
     }
+    differences
 }
 
 fn columns(function: &str, what: &str, before: &[FieldRef], after: &[FieldRef], differences: &mut Vec<String>) {
