@@ -26,14 +26,17 @@ pub enum Query {
     Totals,
     /// A table function.
     Parts,
+    /// An aggregate function.
+    Tally,
 }
 
 impl Query {
-    const ALL: [Self; 2] = [Self::Totals, Self::Parts];
+    const ALL: [Self; 3] = [Self::Totals, Self::Parts, Self::Tally];
 
     fn sql(self) -> &'static str {
         match self {
             Self::Totals => "SELECT label(k) AS label, sum(price(v)) AS total, count(*) AS n FROM orders GROUP BY label(k)",
+            Self::Tally => "SELECT k, tally(v) AS total FROM orders GROUP BY k",
             Self::Parts => "SELECT p.word, p.place, v FROM orders LATERAL VIEW parts(k) p AS word, place",
         }
     }
@@ -55,7 +58,8 @@ impl Stage {
             let world = World::new()?;
             let fields = vec![Field::new("k", DataType::Utf8, true), Field::new("v", DataType::Int64, true)];
             let stream = world.streams.create("orders", Arc::new(Schema::new(fields)));
-            let spec = spec(query, component("upgrade")?);
+            let base = if query == Query::Tally { "tally_one" } else { "upgrade" };
+            let spec = spec(query, component(base)?);
             let run = QueryRun::open(&world.session, spec.clone(), StopSignal::new());
             let mut run = run.map_err(|error| anyhow!(describe_chain(&error)))?;
             for batch in 0..BATCHES {
@@ -92,7 +96,7 @@ fn spec(query: Query, component: Vec<u8>) -> QuerySpec {
         tables: Vec::new(),
         plugins: vec![PluginSpec { name: "shop".into(), component, limits, on_fault: FaultPolicy::Fail }],
         query: query.sql().into(),
-        mode: if query == Query::Totals { OutputMode::Update } else { OutputMode::Append },
+        mode: if query == Query::Parts { OutputMode::Append } else { OutputMode::Update },
         trigger: Trigger::Default,
         sink: SinkSpec { format: "recorder".into(), options: Options::new() },
         checkpoint: Some("checkpoint".into()),

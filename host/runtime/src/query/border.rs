@@ -17,13 +17,14 @@
 
 use super::fork::{Fork, ForkOptions};
 use super::open;
-use super::recovery::{self, state_schemas};
+use super::recovery::state_schemas;
 use super::run::{QueryRun, pin};
 use super::swap::{SwapRequest, Unlogged, log_entry};
 use crate::inspect::manifests;
-use crate::{RuntimeError, verdict};
+use crate::RuntimeError;
+use crate::migration::{Forms, Migration};
 use bytes::Bytes;
-use millstream_checkpoint::{BorderPin, CommitEntry, OffsetEntry, OffsetRange};
+use millstream_checkpoint::{BorderPin, CommitEntry, OffsetEntry, OffsetRange, StatePin};
 use millstream_common::{BatchId, Digest, DurableError, OperatorUid};
 use millstream_plan::StreamingPlan;
 use millstream_state::StateManifest;
@@ -108,10 +109,6 @@ fn make(run: &mut QueryRun, request: &SwapRequest) -> Result<Made, RuntimeError>
         return Err(invalid(format!("batch {last} is not done")));
     };
     let to = request.component.digest();
-    let remade = match request.remake {
-        Some(Remake::Restore) => restore(run, &request.plugin, (to, &request.bytes), last)?,
-        _ => migrate(run, request, &entry, &base)?,
-    };
     let Some(plugin) = run.plugins.iter().find(|plugin| plugin.slot.name() == request.plugin) else {
         return Err(invalid(format!("the query has no plugin `{}`", request.plugin)));
     };
@@ -120,8 +117,16 @@ fn make(run: &mut QueryRun, request: &SwapRequest) -> Result<Made, RuntimeError>
     let from = old.digest();
     run.checkpoint.plugins().put(&to, Bytes::copy_from_slice(&request.bytes))?;
     slot.replace(Arc::clone(&request.component));
-    let mut plan = match plan(run) {
-        Ok(plan) => plan,
+    let remade = plan(run).and_then(|mut plan| {
+        let wanted = state_schemas(&mut plan.pipeline);
+        let remade = match request.remake {
+            Some(Remake::Restore) => restore(run, &request.plugin, (to, &request.bytes), last)?,
+            _ => migrate(run, request, (&entry, &base), &wanted)?,
+        };
+        Ok((remade, plan, wanted))
+    });
+    let (remade, plan, wanted) = match remade {
+        Ok(made) => made,
         Err(error) => {
             slot.replace(old);
             return Err(error);
@@ -135,7 +140,7 @@ fn make(run: &mut QueryRun, request: &SwapRequest) -> Result<Made, RuntimeError>
         batch_time_ms: run.clock.now_ms().max(run.last_batch_time_ms),
         sources: entry.sources.iter().map(|(name, range)| (name.clone(), still(range))).collect(),
         plugins: run.plugins.iter().map(|plugin| (plugin.slot.name().to_owned(), pin(plugin))).collect(),
-        state_schemas: state_schemas(&mut plan.pipeline).into(),
+        state_schemas: wanted.into(),
         repartition: None,
         border: Some(border),
         ..entry
@@ -229,15 +234,27 @@ fn restore(run: &QueryRun, plugin: &str, (to, bytes): (Digest, &[u8]), last: Bat
     Ok(Remade { what, restored: Some(before), state })
 }
 
+/// Migrates the state of the last batch to what the query keeps with the new code.
 fn migrate(
     run: &QueryRun,
     request: &SwapRequest,
-    entry: &OffsetEntry,
-    base: &CommitEntry,
+    (entry, base): (&OffsetEntry, &CommitEntry),
+    wanted: &BTreeMap<String, StatePin>,
 ) -> Result<Remade, RuntimeError> {
-    let _ = (run, entry, base, verdict::Verdict::Ok, recovery::retained);
-    Err(RuntimeError::Invalid {
-        reason: format!("the state of plugin `{}` cannot be migrated", request.plugin),
+    let plugin = run.plugins.iter().find(|plugin| plugin.slot.name() == request.plugin);
+    let plugin = plugin.ok_or_else(|| RuntimeError::Invalid {
+        reason: format!("the query has no plugin `{}`", request.plugin),
         hint: None,
-    })
+    })?;
+    let before = entry.plugins.get(&request.plugin).map(|pin| pin.digest);
+    let mut components = vec![Arc::clone(&request.component)];
+    if let Some(before) = before {
+        components.push(run.host.load(&request.plugin, &run.checkpoint.plugins().get(&before)?)?);
+    }
+    let migration = Migration::new(Arc::clone(&plugin.slot), components, run.run_id.0.simple().to_string());
+    let forms: Forms<'_> = (&entry.state_schemas, wanted);
+    let ways = migration.ways(forms).map_err(|reason| RuntimeError::Invalid { reason, hint: None })?;
+    let migrated = migration.run(&run.checkpoint, forms, base)?;
+    let what = format!("{} keys migrated: {}", migrated.keys, ways.join("; "));
+    Ok(Remade { what, restored: None, state: migrated.state })
 }
