@@ -74,7 +74,7 @@ pub fn good() -> Result<Vec<Case>> {
         ],
     )?;
     good.extend(cases("tally_one", &[(Tally, "base", Good)])?);
-    good.extend(cases("tally_two", &[(Tally, "base", Migrates(&["28 keys of state are migrated", "`total` to `total and count`"]))])?);
+    good.extend(cases("tally_two", &[(Tally, "base", Migrates(&["14 keys of state are migrated", "`total` to `total and count`"]))])?);
     good.push(Case {
         name: "two-steps".into(),
         query: Tally,
