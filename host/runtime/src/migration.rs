@@ -19,7 +19,7 @@ use arrow::array::{ArrayRef, RecordBatch, StructArray};
 use arrow::datatypes::{DataType, FieldRef};
 use millstream_checkpoint::{Checkpoint, CommitEntry, StatePin};
 use millstream_common::OperatorUid;
-use millstream_operators::{ColumnsChange, FamilyMigrator, FamilyReader, StateFamily};
+use millstream_operators::{ColumnsChange, FamilyMigrator, FamilyReader, OperatorError, StateFamily};
 use millstream_state::{ByteRows, FamilySpec, LogStore, MemoryBudget, StateManifest, StateStore};
 use millstream_wasm::{Component, PluginSlot};
 use std::collections::{BTreeMap, VecDeque};
@@ -67,7 +67,7 @@ impl Migration {
     pub(crate) fn ways(&self, (stored, wanted): Forms<'_>) -> Result<Vec<String>, String> {
         let mut ways = Vec::new();
         for (uid, old) in stored {
-            let Some(new) = wanted.get(uid) else { continue };
+            let Some(new) = wanted.get(uid).filter(|new| is_affected(old, new)) else { continue };
             for (was, is) in pairs(uid, old, new)? {
                 let migrator = FamilyMigrator::try_new(&was, &is)
                     .map_err(|error| format!("the state of `{uid}`: {}", millstream_common::describe_chain(&error)))?;
@@ -136,7 +136,7 @@ impl Migration {
             let old = manifests(base.batch, uid, values)?;
             let operator = OperatorUid::new(uid.as_str()).map_err(|error| unknown(uid, error))?;
             let families = match (stored.get(uid), wanted.get(uid)) {
-                (Some(was), Some(is)) if was.schema_id != is.schema_id || was.families != is.families => {
+                (Some(was), Some(is)) if is_affected(was, is) => {
                     pairs(uid, was, is).map_err(|reason| unknown(uid, reason))?
                 }
                 _ => Vec::new(),
@@ -172,7 +172,7 @@ impl Migration {
                 let reason = format!("its files have a family `{}` that the checkpoint does not tell of", spec.name);
                 unknown(place.uid.as_str(), reason)
             })?;
-            let misfit = |error| unknown(place.uid.as_str(), millstream_common::describe_chain(&error));
+            let misfit = |error: OperatorError| unknown(place.uid.as_str(), millstream_common::describe_chain(&error));
             let mut hand = Hand {
                 migration: self,
                 uid: place.uid.as_str(),
@@ -256,8 +256,8 @@ enum Fault {
     Other(RuntimeError),
 }
 
-impl From<millstream_operators::OperatorError> for Fault {
-    fn from(error: millstream_operators::OperatorError) -> Self {
+impl From<OperatorError> for Fault {
+    fn from(error: OperatorError) -> Self {
         Self::Other(invalid(format!("state cannot be migrated: {}", millstream_common::describe_chain(&error))))
     }
 }
@@ -316,6 +316,15 @@ fn shown(columns: &StructArray) -> Vec<String> {
     let rows = RecordBatch::from(columns.clone());
     let bytes = millstream_sink::Export::Json.bytes(&rows.schema(), std::slice::from_ref(&rows));
     bytes.map(|bytes| String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()).unwrap_or_default()
+}
+
+/// Whether what an operator keeps takes another form. Names are not part of it.
+fn is_affected(stored: &StatePin, wanted: &StatePin) -> bool {
+    let ids = |pin: &StatePin| {
+        let families = families_of(pin).unwrap_or_default();
+        families.into_iter().map(|family| (family.name, family.schema_id)).collect::<BTreeMap<_, _>>()
+    };
+    stored.schema_id != wanted.schema_id || !stored.families.is_null() && ids(stored) != ids(wanted)
 }
 
 /// The stored and wanted forms of each family of an operator.

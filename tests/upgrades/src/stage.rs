@@ -35,7 +35,9 @@ impl Query {
 
     fn sql(self) -> &'static str {
         match self {
-            Self::Totals => "SELECT label(k) AS label, sum(price(v)) AS total, count(*) AS n FROM orders GROUP BY label(k)",
+            Self::Totals => {
+                "SELECT label(k) AS label, sum(price(v)) AS total, count(*) AS n FROM orders GROUP BY label(k)"
+            }
             Self::Tally => "SELECT k, tally(v) AS total FROM orders GROUP BY k",
             Self::Parts => "SELECT p.word, p.place, v FROM orders LATERAL VIEW parts(k) p AS word, place",
         }
@@ -63,7 +65,9 @@ impl Stage {
             let run = QueryRun::open(&world.session, spec.clone(), StopSignal::new());
             let mut run = run.map_err(|error| anyhow!(describe_chain(&error)))?;
             for batch in 0..BATCHES {
-                let row = |row: i64| vec![Some(format!("Key {} of {}", row % 7, batch % 2)), Some((batch * ROWS + row).to_string())];
+                let row = |row: i64| {
+                    vec![Some(format!("Key {} of {}", row % 7, batch % 2)), Some((batch * ROWS + row).to_string())]
+                };
                 let rows: Vec<Vec<Option<String>>> = (0..ROWS).map(row).collect();
                 stream.add_data(unit(stream.schema(), &rows)?)?;
                 run.run_next().map_err(|error| anyhow!(describe_chain(&error)))?.context("there are rows")?;

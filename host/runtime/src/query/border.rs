@@ -20,11 +20,11 @@ use super::open;
 use super::recovery::state_schemas;
 use super::run::{QueryRun, pin};
 use super::swap::{SwapRequest, Unlogged, log_entry};
-use crate::inspect::manifests;
 use crate::RuntimeError;
+use crate::inspect::manifests;
 use crate::migration::{Forms, Migration};
 use bytes::Bytes;
-use millstream_checkpoint::{BorderPin, CommitEntry, OffsetEntry, OffsetRange, StatePin};
+use millstream_checkpoint::{BorderPin, CommitEntry, CommitLog, OffsetEntry, OffsetRange, StatePin};
 use millstream_common::{BatchId, Digest, DurableError, OperatorUid};
 use millstream_plan::StreamingPlan;
 use millstream_state::StateManifest;
@@ -69,21 +69,9 @@ pub(super) fn take(run: &mut QueryRun, request: &SwapRequest) -> Result<Result<U
         return Ok(Err(millstream_common::describe_chain(&error)));
     }
     // From here on there is no way back but forward.
-    let done = CommitEntry {
-        batch: entry.batch,
-        next_watermark_ms: base.next_watermark_ms,
-        state: state.clone(),
-        output: None,
-    };
+    let done = CommitEntry { batch: entry.batch, next_watermark_ms: base.next_watermark_ms, state, output: None };
     run.checkpoint.commit_log().add(&done)?;
-    let mut retained = BTreeMap::new();
-    for (uid, values) in &state {
-        let named = OperatorUid::new(uid.as_str()).map_err(|error| RuntimeError::Invalid {
-            reason: format!("an operator has a wrong name: {error}"),
-            hint: None,
-        })?;
-        retained.insert(named, manifests(entry.batch, uid, values)?);
-    }
+    let retained = named_files(&done)?;
     run.take_plan(plan);
     run.retained.push_back((entry.batch, retained));
     run.last_batch_time_ms = entry.batch_time_ms;
@@ -189,26 +177,38 @@ fn restore(run: &QueryRun, plugin: &str, (to, bytes): (Digest, &[u8]), last: Bat
     let since = since.ok_or_else(|| invalid(format!("plugin `{plugin}` never went on from {}", to.short())))?.batch;
     let before = since.previous().filter(|_| since <= last);
     let before = before.ok_or_else(|| invalid("there is no batch to run again".to_owned()))?;
-    if run.checkpoint.commit_log().get(before)?.is_none() {
-        return Err(invalid(format!("the state after batch {before}, from which it would go on, is no longer kept")));
-    }
     let components = BTreeMap::from([(plugin.to_owned(), bytes.to_vec())]);
     let options = ForkOptions { components, ..ForkOptions::in_memory()? };
     let own = Arc::clone(&options.own);
-    let base = Arc::clone(run.checkpoint.files());
-    let mut fork = Fork::before(&run.session, &run.spec, base, since, options)?;
+    let mut entries = Vec::new();
     for number in since.0..=last.0 {
         let batch = BatchId(number);
         let entry = run.checkpoint.offset_log().get(batch)?;
-        let entry = entry.ok_or_else(|| invalid(format!("batch {batch} is no longer kept")))?;
-        if entry.is_of_state_only() {
-            fork.pass(&entry);
-        } else {
-            fork.run(&entry)?;
-        }
+        entries.push(entry.ok_or_else(|| invalid(format!("batch {batch} is no longer kept")))?);
     }
+    let known = run.checkpoint.commit_log().get(before)?;
+    let known = known.ok_or_else(|| invalid(format!("the state after batch {before} is no longer kept")))?;
+    let files = match entries.iter().find(|entry| !entry.is_of_state_only()) {
+        Some(first) => {
+            // What only made state anew since then was for other code: the first batch begins with the state before all that.
+            if let Some(previous) = first.batch.previous().filter(|previous| *previous != before) {
+                CommitLog::new(Arc::clone(&own)).add(&CommitEntry { batch: previous, ..known })?;
+            }
+            let base = Arc::clone(run.checkpoint.files());
+            let mut fork = Fork::before(&run.session, &run.spec, base, first.batch, options)?;
+            for entry in entries.iter().filter(|entry| entry.batch >= first.batch) {
+                if entry.is_of_state_only() {
+                    fork.pass(entry);
+                } else {
+                    fork.run(entry)?;
+                }
+            }
+            fork.state()
+        }
+        None => named_files(&known)?,
+    };
     let mut state = NamedState::new();
-    for (uid, files) in fork.state_or(before)? {
+    for (uid, files) in files {
         let mut named = Vec::new();
         for (partition, manifest) in (0_u32..).zip(files) {
             for file in &manifest.files {
@@ -232,6 +232,18 @@ fn restore(run: &QueryRun, plugin: &str, (to, bytes): (Digest, &[u8]), last: Bat
     }
     let what = format!("batches {since} to {last} run again with {}, from the state after batch {before}", to.short());
     Ok(Remade { what, restored: Some(before), state })
+}
+
+/// The state files of a commit, per operator and partition.
+fn named_files(commit: &CommitEntry) -> Result<BTreeMap<OperatorUid, Vec<StateManifest>>, RuntimeError> {
+    let of_operator = |(uid, values): (&String, &Vec<serde_json::Value>)| {
+        let named = OperatorUid::new(uid.as_str()).map_err(|error| RuntimeError::Invalid {
+            reason: format!("an operator has a wrong name: {error}"),
+            hint: None,
+        })?;
+        Ok((named, manifests(commit.batch, uid, values)?))
+    };
+    commit.state.iter().map(of_operator).collect()
 }
 
 /// Migrates the state of the last batch to what the query keeps with the new code.

@@ -330,7 +330,8 @@ impl StreamingQuery {
     pub fn shadow(&self, mut report: VerdictReport, bytes: &[u8], batches: u64) -> Result<VerdictReport, RuntimeError> {
         let Ground { session, spec, checkpoint } = &*self.ground;
         let live = self.tap.open();
-        let shadow = Shadow { session, spec, checkpoint, plugin: &report.plugin, component: bytes };
+        let migrates = !report.migration.is_empty();
+        let shadow = Shadow { session, spec, checkpoint, plugin: &report.plugin, component: bytes, migrates };
         let (seen, findings) = shadow.run(&live, batches, &|| !self.is_active())?;
         report.add_shadow(seen, findings);
         Ok(report)

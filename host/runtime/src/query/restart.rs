@@ -4,12 +4,12 @@
 //! rejected is refused. Where the new code needs other state, the run begins with the old code and migrates at its first
 //! border.
 
+use super::QueryChange;
 use super::border::Remake;
 use super::open::{self, RunningPlugin};
 use super::planned::{Components, Planned};
 use super::recovery::Recovered;
 use super::swap::{SwapGrounds, Unlogged};
-use super::QueryChange;
 use crate::spec::PluginSpec;
 use crate::verdict::{Question, Verdict, VerdictReport, judge};
 use crate::{QuerySpec, RuntimeError, Session};
@@ -39,7 +39,8 @@ pub(super) fn planned(
         Err(RuntimeError::Changed { changes }) if components.is_none() => changes,
         planned => return Ok((planned?, Vec::new())),
     };
-    let is_state = |change: &QueryChange| matches!(change, QueryChange::State { .. });
+    let is_state =
+        |change: &QueryChange| matches!(change, QueryChange::State { .. } | QueryChange::StateMeaning { .. });
     let Some(entry) = recovered.last_entry().filter(|_| changed.iter().all(is_state)) else {
         return Err(RuntimeError::Changed { changes: changed });
     };
@@ -98,10 +99,7 @@ fn question<'a>(
 }
 
 /// The verdict, if there is one; a rejection is an error.
-fn answer(
-    answer: Result<VerdictReport, RuntimeError>,
-    plugin: &str,
-) -> Result<Option<VerdictReport>, RuntimeError> {
+fn answer(answer: Result<VerdictReport, RuntimeError>, plugin: &str) -> Result<Option<VerdictReport>, RuntimeError> {
     match answer {
         Ok(report) if report.verdict == Verdict::Reject => Err(RuntimeError::Refused { report: Box::new(report) }),
         Ok(report) => {

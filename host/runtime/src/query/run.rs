@@ -1,14 +1,14 @@
 //! One life of a query, driven batch by batch.
 
 use super::batch::{Definition, execute};
-use super::border;
+use super::border::{self, Remake};
 use super::late_rows;
 use super::open::{self, RunningPlugin, RunningSource};
 use super::progress::Progress;
 use super::planned::{Components, Planned};
 use super::recovery::{self, Recovered, RetainedFiles};
 use super::restart::{self, Later};
-use super::swap::{self, SwapQueue, Unlogged};
+use super::swap::{self, SwapGrounds, SwapQueue, SwapRequest, Swapped, Unlogged};
 use super::tap::Tap;
 use crate::{QuerySpec, RuntimeError, Session, Settings, repartition};
 use arrow::array::RecordBatch;
@@ -18,7 +18,7 @@ use millstream_checkpoint::{
     StatePin, StateSchemas,
 };
 use millstream_common::{
-    BatchId, BatchTime, Clock, DurableFiles, OperatorUid, OutputMode, QueryId, ReadLimit, RunId, ScopedFiles,
+    BatchId, BatchTime, Clock, Digest, DurableFiles, OperatorUid, OutputMode, QueryId, ReadLimit, RunId, ScopedFiles,
     StopSignal, Trigger, Watermark, WatermarkTracker,
 };
 use millstream_operators::{Pipeline, StateOpener};
@@ -29,6 +29,7 @@ use millstream_state::{LogStore, MemoryBudget, StateError, StateManifest, StateS
 use millstream_wasm::PluginHost;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 
 /// One life of a query: from recovery to stop, one batch per call of [`run_next`](Self::run_next).
 ///
@@ -227,9 +228,9 @@ impl QueryRun {
             {
                 running.slot.check_swap(&component)?;
             }
-            let (reply, _) = std::sync::mpsc::channel();
+            let (reply, _) = channel();
             let (plugin, bytes) = (plugin.name, plugin.component);
-            run.swaps.push(swap::SwapRequest { plugin, component, bytes, grounds, remake, reply });
+            run.swaps.push(SwapRequest { plugin, component, bytes, grounds, remake, reply });
         }
         run.store_components()?;
         if run.trigger == Trigger::AvailableNow {
@@ -269,6 +270,34 @@ impl QueryRun {
         let progress = execute(self, definition)?;
         self.last_trigger_ms = Some(trigger_ms);
         Ok(Some(progress))
+    }
+
+    /// Lets a component wait for the next border, as [`StreamingQuery::swap_on`](super::StreamingQuery::swap_on) does; the
+    /// receiver gets its answer from the call of [`run_next`](Self::run_next) that takes it.
+    ///
+    /// # Errors
+    /// When the bytes are no component of our world.
+    pub fn swap(
+        &self,
+        plugin: &str,
+        bytes: Vec<u8>,
+        grounds: SwapGrounds,
+        remake: Option<Remake>,
+    ) -> Result<Receiver<Result<Swapped, String>>, RuntimeError> {
+        let component = self.host.load(plugin, &bytes)?;
+        let (reply, answer) = channel();
+        self.swaps.push(SwapRequest { plugin: plugin.to_owned(), component, bytes, grounds, remake, reply });
+        Ok(answer)
+    }
+
+    /// The digest of the component that a plugin runs now.
+    pub fn digest(&self, plugin: &str) -> Option<Digest> {
+        self.plugins.iter().find(|running| running.slot.name() == plugin).map(|running| running.slot.digest())
+    }
+
+    /// The number of the next batch.
+    pub fn next_batch(&self) -> BatchId {
+        self.next
     }
 
     /// Takes the swaps that wait: this is the border between two batches. One whose state is made anew is a batch of its own.

@@ -63,7 +63,8 @@ pub fn check_component(
         }
     };
     let spec = place.query.as_ref();
-    let question = Question { session, checkpoint: &checkpoint, spec, plugin: &plugin, batches: request.batches, restores: false };
+    let question =
+        Question { session, checkpoint: &checkpoint, spec, plugin: &plugin, batches: request.batches, restores: false };
     question.ask(component)
 }
 
@@ -180,7 +181,7 @@ impl Question<'_> {
         let (mut wanted, mut is_migrated) = (BTreeMap::new(), false);
         match self.plan(spec, entry, bytes) {
             Ok(after) => {
-                wanted = after.state;
+                wanted = after.state.clone();
                 let declared = declaration::compare(self.plugin, &entry.state_schemas, &wanted);
                 let is_same = declared.findings.is_empty() && declared.changes.is_empty();
                 if self.restores && !is_same {
@@ -224,14 +225,7 @@ impl Question<'_> {
         if self.batches == 0 || report.from.as_ref() == Some(&report.to) {
             return Ok(());
         }
-        let migrate = |before: &OffsetEntry, commit: &CommitEntry, own: &Arc<dyn DurableFiles>| {
-            let base = Arc::clone(self.checkpoint.files());
-            let fork = Checkpoint::open(Arc::new(ForkedFiles::after(base, Arc::clone(own), before.batch)))?;
-            let state = migration.run(&fork, forms, commit)?.state;
-            let commit = CommitEntry { state, ..commit.clone() };
-            CommitLog::new(Arc::clone(own)).add(&commit)?;
-            Ok(commit)
-        };
+        let migrate = |commit: &CommitEntry, own: &Arc<dyn DurableFiles>| self.migrate(&migration, forms, commit, own);
         let trial = Trial {
             session: self.session,
             spec,
@@ -252,8 +246,46 @@ impl Question<'_> {
         Ok(())
     }
 
+    /// Migrates the state of a commit into files of a fork, where the commit then names it.
+    fn migrate(
+        &self,
+        migration: &Migration,
+        forms: Forms<'_>,
+        commit: &CommitEntry,
+        own: &Arc<dyn DurableFiles>,
+    ) -> Result<(), RuntimeError> {
+        let base = Arc::clone(self.checkpoint.files());
+        let fork = Checkpoint::open(Arc::new(ForkedFiles::after(base, Arc::clone(own), commit.batch)))?;
+        let state = migration.run(&fork, forms, commit)?.state;
+        Ok(CommitLog::new(Arc::clone(own)).add(&CommitEntry { state, ..commit.clone() })?)
+    }
+
+    /// Migrates the state before a batch for a candidate that is to run that batch on a fork.
+    pub(crate) fn migrate_before(
+        &self,
+        entry: &OffsetEntry,
+        component: &[u8],
+        own: &Arc<dyn DurableFiles>,
+    ) -> Result<(), RuntimeError> {
+        let (Some(spec), Some(pin), Some(before)) = (self.spec, entry.plugins.get(self.plugin), entry.batch.previous())
+        else {
+            return Ok(());
+        };
+        let Some(commit) = self.checkpoint.commit_log().get(before)? else { return Ok(()) };
+        let host = self.session.plugin_host()?;
+        let new = host.load(self.plugin, component)?;
+        let old = host.load(self.plugin, &self.checkpoint.plugins().get(&pin.digest)?)?;
+        let wanted = self.plan(spec, entry, component)?.state;
+        self.migrate(&self.migration(spec, &new, &old)?, (&entry.state_schemas, &wanted), &commit, own)
+    }
+
     /// Steps of the candidate and of the code that runs.
-    fn migration(&self, spec: &QuerySpec, new: &Arc<Component>, old: &Arc<Component>) -> Result<Migration, RuntimeError> {
+    fn migration(
+        &self,
+        spec: &QuerySpec,
+        new: &Arc<Component>,
+        old: &Arc<Component>,
+    ) -> Result<Migration, RuntimeError> {
         let named = spec.plugins.iter().find(|plugin| plugin.name == self.plugin);
         let limits = named.map_or_else(PluginLimits::default, |plugin| plugin.limits.clone());
         let host = self.session.plugin_host()?;

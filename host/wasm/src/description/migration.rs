@@ -15,7 +15,10 @@ pub(super) fn steps(told: Vec<Step>) -> Result<Vec<MigrationStep>, String> {
     if told.len() > STEPS {
         return Err(format!("it has {} migration steps, more than {STEPS}", told.len()));
     }
-    told.into_iter().enumerate().map(|(number, told)| step(told).map_err(|why| format!("migration step {number}: {why}"))).collect()
+    told.into_iter()
+        .enumerate()
+        .map(|(number, told)| step(told).map_err(|why| format!("migration step {number}: {why}")))
+        .collect()
 }
 
 fn step(told: Step) -> Result<MigrationStep, String> {

@@ -23,6 +23,6 @@ pub struct MigrationStep {
 impl fmt::Display for MigrationStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { state, from_id, from_columns, to_id, to_columns } = self;
-        write!(f, "migration {state}: `{from_id}` ({}) -> `{to_id}` ({})", list(from_columns), list(to_columns))
+        write!(f, "{state}: `{from_id}` ({}) -> `{to_id}` ({})", list(from_columns), list(to_columns))
     }
 }

@@ -7,10 +7,10 @@ use arrow::array::ArrayRef;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::PluginSlot;
 use super::caller::Caller;
 use super::columns::{self, Encoded};
 use super::outcome::RowFault;
-use super::PluginSlot;
 use crate::call::Failure;
 use crate::component::Component;
 use crate::error::WasmError;
@@ -93,7 +93,9 @@ impl Migration<'_> {
                     faults.extend(errors.into_iter().map(fault));
                     pieces.push(piece);
                 }
-                Err(failure) if failure.is_of_rows() && range.len() > 1 && failed_calls < slot.limits.isolation_calls => {
+                Err(failure)
+                    if failure.is_of_rows() && range.len() > 1 && failed_calls < slot.limits.isolation_calls =>
+                {
                     failed_calls += 1;
                     let middle = range.start + range.len() / 2;
                     open.push(middle..range.end);
