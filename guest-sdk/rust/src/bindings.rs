@@ -268,11 +268,7 @@ impl<P: Plugin> migration::Guest for P {
         P::MIGRATIONS.iter().map(step).collect()
     }
 
-    fn migrate(
-        number: u32,
-        _keys: types::Batch,
-        rows: types::Batch,
-    ) -> Result<migration::Migrated, types::Error> {
+    fn migrate(number: u32, _keys: types::Batch, rows: types::Batch) -> Result<migration::Migrated, types::Error> {
         crate::log::log_panics();
         let migrate = numbered(P::MIGRATIONS, number)?.migrate;
         let output = migrate(&batch(rows)).map_err(error)?;

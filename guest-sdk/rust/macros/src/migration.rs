@@ -49,7 +49,8 @@ fn options_of(tokens: TokenStream) -> syn::Result<Options> {
 fn register(options: &Options, function: &ItemFn) -> syn::Result<TokenStream> {
     let name = &function.sig.ident;
     let Some(state) = &options.state else {
-        let message = "say which state it migrates: `#[migration(state = \"my_function\", from_id = \"1\", to_id = \"2\")]`";
+        let message =
+            "say which state it migrates: `#[migration(state = \"my_function\", from_id = \"1\", to_id = \"2\")]`";
         return Err(Error::new(name.span(), message));
     };
     let text = |option: &Option<LitStr>| option.as_ref().map_or_else(String::new, LitStr::value);

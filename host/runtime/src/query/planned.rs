@@ -87,4 +87,3 @@ pub(crate) fn plan_with(
     let state = recovery::state_schemas(&mut plan.pipeline);
     Ok(PlannedWith { functions: plan.functions, state, schema: plan.schema })
 }
-

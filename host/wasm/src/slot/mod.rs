@@ -200,8 +200,7 @@ impl PluginSlot {
         self.check_granted(next)?;
         let used = self.used_functions();
         let differences = differences(&self.component(), next, Some(&used));
-        let fatal: Vec<String> =
-            differences
+        let fatal: Vec<String> = differences
             .into_iter()
             .filter(|found| found.kind != DifferenceKind::Permission)
             .map(|found| found.what)
