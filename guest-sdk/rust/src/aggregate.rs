@@ -67,7 +67,7 @@ fn numbers(groups: &[u8]) -> impl Iterator<Item = usize> + Clone {
     groups.as_chunks::<4>().0.iter().map(|group| u32::from_le_bytes(*group) as usize)
 }
 
-fn finished<S: State>(states: impl IntoIterator<Item = S>, row_errors: Vec<(u32, String)>) -> StatesOutput {
+pub(crate) fn finished<S: State>(states: impl IntoIterator<Item = S>, row_errors: Vec<(u32, String)>) -> StatesOutput {
     let mut builder = S::Builder::default();
     let mut rows = 0;
     for state in states {
@@ -80,7 +80,7 @@ fn finished<S: State>(states: impl IntoIterator<Item = S>, row_errors: Vec<(u32,
 }
 
 /// The states of a batch, row by row.
-fn read<S: State>(batch: &Batch) -> impl Iterator<Item = Result<S, CallError>> {
+pub(crate) fn read<S: State>(batch: &Batch) -> impl Iterator<Item = Result<S, CallError>> {
     let column = S::open_columns(&mut batch.reader());
     (0..batch.rows as usize)
         .map(move |row| S::get(&column, row).ok_or_else(|| CallError::internal(format!("state {row} is null"))))

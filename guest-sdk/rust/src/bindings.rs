@@ -81,10 +81,28 @@ pub mod processors {
     });
 }
 
+/// Migrations of stored state.
+pub mod migrations {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "
+            package millstream:sdk;
+            world migrations {
+                export millstream:plugin/migration@0.2.0;
+            }
+        ",
+        with: { "millstream:plugin/types@0.2.0": crate::bindings::describing::millstream::plugin::types },
+        pub_export_macro: true,
+        export_macro_name: "export_migrations",
+        default_bindings_module: "millstream_sdk::private::bindings::migrations",
+    });
+}
+
 use aggregates::exports::millstream::plugin::aggregate;
 use describing::exports::millstream::plugin::describe;
 use describing::millstream::plugin::types;
 use functions::exports::millstream::plugin::{scalar, table};
+use migrations::exports::millstream::plugin::migration;
 
 fn fields(fill: fn(&mut Schema)) -> Vec<types::Field> {
     let mut schema = Schema::default();
@@ -234,5 +252,26 @@ impl<P: Plugin> aggregate::Guest for P {
         let evaluate = numbered(P::AGGREGATES, number)?.evaluate;
         let output = evaluate(&batch(evaluated)).map_err(error)?;
         Ok(aggregate::ResultsOutput { values: wire(output.values), row_errors: row_errors(output.row_errors) })
+    }
+}
+
+impl<P: Plugin> migration::Guest for P {
+    fn describe() -> Vec<migration::Step> {
+        crate::log::log_panics();
+        let step = |step: &&crate::migration::Migration| migration::Step {
+            state: step.state.to_owned(),
+            from_id: step.from_id.to_owned(),
+            from_columns: fields(step.from_columns),
+            to_id: step.to_id.to_owned(),
+            to_columns: fields(step.to_columns),
+        };
+        P::MIGRATIONS.iter().map(step).collect()
+    }
+
+    fn migrate(number: u32, _keys: types::Batch, rows: types::Batch) -> Result<migration::Migrated, types::Error> {
+        crate::log::log_panics();
+        let migrate = numbered(P::MIGRATIONS, number)?.migrate;
+        let output = migrate(&batch(rows)).map_err(error)?;
+        Ok(migration::Migrated { rows: wire(output.states), row_errors: row_errors(output.row_errors) })
     }
 }

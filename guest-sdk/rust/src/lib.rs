@@ -74,6 +74,36 @@
 //! Code that sees all rows of a key together with what it stored under that key before, and that may set timers: see
 //! [`processor`].
 //!
+//! # Migrations
+//!
+//! Code that means something else by its state can take over when it says how to get there. A migration is a function from
+//! the old state to the new one; the host joins several where no single one leads there, and applies them to all keys
+//! before the first batch of the new code:
+//!
+//! ```
+//! # use millstream_sdk::prelude::*;
+//! # #[derive(Row, Default)] struct Mean { count: i64, sum: f64 }
+//! # #[aggregate_function(state_id = "count and sum")]
+//! # impl Mean {
+//! #     fn accumulate(&mut self, value: f64) { self.count += 1; self.sum += value; }
+//! #     fn merge(&mut self, other: Self) { self.count += other.count; self.sum += other.sum; }
+//! #     fn evaluate(&self) -> f64 { self.sum / self.count as f64 }
+//! # }
+//! /// As it was stored by the first edition.
+//! #[derive(Row, Default)]
+//! struct FirstMean {
+//!     count: i64,
+//!     mean: f64,
+//! }
+//!
+//! #[migration(state = "mean", from_id = "count and mean", to_id = "count and sum")]
+//! fn sum_of_mean(old: FirstMean) -> Result<Mean, String> {
+//!     Ok(Mean { count: old.count, sum: old.mean * old.count as f64 })
+//! }
+//!
+//! plugin!(aggregates: Mean; migrations: sum_of_mean);
+//! ```
+//!
 //! # Nulls
 //!
 //! An argument of type `Option<T>` gets nulls as `None`. Where another argument is null, the function is not called:
@@ -106,6 +136,7 @@ mod buffers;
 mod call;
 mod error;
 mod log;
+mod migration;
 mod outcome;
 mod plugin;
 pub mod processor;
@@ -115,7 +146,7 @@ mod value;
 
 pub use error::{CallError, CallResult};
 pub use log::{LogLevel, log};
-pub use millstream_sdk_macros::{Row, aggregate_function, plugin, scalar_function, table_function};
+pub use millstream_sdk_macros::{Row, aggregate_function, migration, plugin, scalar_function, table_function};
 pub use temporal::{Date, Decimal, LocalTimestamp, Timestamp};
 
 pub use argument::Argument;
@@ -125,7 +156,7 @@ pub use value::{Element, Value};
 pub mod prelude {
     pub use crate::{
         CallError, CallResult, Date, Decimal, LocalTimestamp, LogLevel, Row, Timestamp, aggregate_function, log,
-        plugin, scalar_function, table_function,
+        migration, plugin, scalar_function, table_function,
     };
 }
 
@@ -142,10 +173,11 @@ pub mod private {
     #[cfg(target_arch = "wasm32")]
     pub use crate::bindings::{
         aggregates::export_aggregates, describing::export_describe, functions::export_functions,
-        processors::export_processors,
+        migrations::export_migrations, processors::export_processors,
     };
     pub use crate::buffers::{Nulls, Reader, Validity};
     pub use crate::call::{Batch, Call, Function, ScalarOutput, TableOutput, scalar, table, table_of_result};
+    pub use crate::migration::{Migration, migrate};
     pub use crate::outcome::{Done, Outcome};
     pub use crate::plugin::Plugin;
     pub use crate::processor::private::{RegisteredProcessor, registered as processor};

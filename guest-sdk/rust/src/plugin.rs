@@ -2,6 +2,7 @@
 
 use crate::aggregate::Aggregate;
 use crate::call::Function;
+use crate::migration::Migration;
 use crate::processor::private::RegisteredProcessor;
 
 /// Everything that `plugin!` lists, each kind in the order of its numbers.
@@ -10,6 +11,8 @@ pub trait Plugin {
     const FUNCTIONS: &'static [&'static Function] = &[];
     /// Aggregate functions.
     const AGGREGATES: &'static [&'static Aggregate] = &[];
+    /// Migrations of stored state.
+    const MIGRATIONS: &'static [&'static Migration] = &[];
     /// Stateful processors.
     fn processors() -> Vec<RegisteredProcessor> {
         Vec::new()

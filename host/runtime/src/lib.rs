@@ -26,6 +26,7 @@ pub mod batch_query;
 pub mod control;
 mod error;
 pub mod inspect;
+mod migration;
 mod offline_store;
 pub mod query;
 pub mod query_file;

@@ -22,7 +22,7 @@ use crate::export::Exports;
 use crate::limits::{HostState, PluginLimits};
 use crate::permissions::Permission;
 use crate::processor::ProcessorSignature;
-use crate::signature::{AggregateSignature, FunctionSignature};
+use crate::signature::{AggregateSignature, FunctionSignature, MigrationStep};
 use crate::{wasi, wire};
 
 /// A loaded component.
@@ -69,6 +69,11 @@ impl Component {
     /// Its processors, in the order of their numbers.
     pub fn processors(&self) -> &[ProcessorSignature] {
         &self.description.processors
+    }
+
+    /// The steps by which it migrates stored state, in the order of their numbers.
+    pub fn migrations(&self) -> &[MigrationStep] {
+        &self.description.migrations
     }
 
     /// The interfaces it imports: what it asks the host for.

@@ -14,6 +14,7 @@ use wasmtime::component::{Component, ComponentExportIndex, ComponentNamedList, F
 use crate::limits::HostState;
 use crate::wire::aggregate::{Accumulate, DescribeAggregates, Evaluate, Merge, Retract};
 use crate::wire::function::{CallScalar, CallTable, DescribeFunctions};
+use crate::wire::migration::{DescribeSteps, Migrate};
 use crate::wire::processor::{DescribeProcessors, Expire, Initialise, Process};
 use crate::wire::{self, CallError};
 
@@ -100,7 +101,7 @@ fn check<E: Export>(func: &Func, store: &Store<HostState>) -> wasmtime::Result<(
 }
 
 /// The interfaces that this host calls. Every component has the first one, and at least one of the others.
-pub(crate) static INTERFACES: [Interface; 5] = [
+pub(crate) static INTERFACES: [Interface; 6] = [
     Interface { name: wire::DESCRIBE, functions: &[declared::<DescribeFunctions>()] },
     Interface { name: wire::SCALAR, functions: &[declared::<CallScalar>()] },
     Interface { name: wire::TABLE, functions: &[declared::<CallTable>()] },
@@ -123,6 +124,7 @@ pub(crate) static INTERFACES: [Interface; 5] = [
             declared::<Initialise>(),
         ],
     },
+    Interface { name: wire::MIGRATION, functions: &[declared::<DescribeSteps>(), declared::<Migrate>()] },
 ];
 
 /// Where the exports of a component are.

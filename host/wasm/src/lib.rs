@@ -36,9 +36,9 @@ pub use engine::{PluginHost, PluginHostOptions};
 pub use error::WasmError;
 pub use limits::PluginLimits;
 pub use permissions::{HostPattern, HttpGrant, Permission, Permissions};
-pub use signature::{AggregateSignature, FunctionKind, FunctionSignature, Volatility};
+pub use signature::{AggregateSignature, FunctionKind, FunctionSignature, MigrationStep, Volatility};
 pub use slot::{
-    DeadLetter, Difference, FaultPolicy, PluginMetrics, PluginSlot, RowFault, ScalarOutcome, StatesOutcome,
-    TableOutcome, differences,
+    DeadLetter, Difference, DifferenceKind, FaultPolicy, MigratedRows, PluginMetrics, PluginSlot, RowFault,
+    ScalarOutcome, StatesOutcome, TableOutcome, differences,
 };
 pub use stamp::BatchStamp;

@@ -9,6 +9,8 @@ use millstream_runtime::verdict::{Verdict, VerdictReport};
 pub enum Expected {
     /// It may take over, and nothing is held against it.
     Good,
+    /// It may take over after a migration, of which these words are said.
+    Migrates(&'static [&'static str]),
     /// A person must want it; the findings have these words.
     Held(&'static [&'static str]),
     /// It may not take over; the findings have these words.
@@ -37,11 +39,12 @@ impl Case {
         let report = stage.verdict(self.query, &self.component).with_context(|| self.name.clone())?;
         let (verdict, words): (Verdict, &[&str]) = match &self.expected {
             Expected::Good => (Verdict::Ok, &[]),
+            Expected::Migrates(words) => (Verdict::OkAfterMigration, words),
             Expected::Held(words) => (Verdict::NeedsApproval, words),
             Expected::Refused(words) => (Verdict::Reject, words),
         };
         ensure!(report.verdict == verdict, "{}: {verdict} was expected\n{report}", self.name);
-        let reasons = report.reasons();
+        let reasons = format!("{}{}", report.reasons(), report.migration.concat());
         for word in words {
             ensure!(reasons.contains(word), "{}: `{word}` is missing in {reasons}\n{report}", self.name);
         }

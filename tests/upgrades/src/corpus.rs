@@ -1,8 +1,8 @@
 //! The cases.
 
 use crate::{Case, Expected, Query};
-use Expected::{Good, Held, Refused};
-use Query::{Parts, Totals};
+use Expected::{Good, Held, Migrates, Refused};
+use Query::{Parts, Tally, Totals};
 use anyhow::{Context, Result};
 use streaming_stories::component;
 
@@ -34,11 +34,33 @@ fn cases(file: &str, all: &[(Query, &str, Expected)]) -> Result<Vec<Case>> {
 pub fn bad() -> Result<Vec<Case>> {
     let mut bad = cases("upgrade_shape", &SHAPES)?;
     bad.extend(cases("upgrade", &BEHAVIOURS)?);
+    bad.extend(cases(
+        "tally_one",
+        &[(Tally, "lies", Held(&["rows of the result come out otherwise", "keys of state"]))],
+    )?);
+    bad.extend(cases("tally_two", &MIGRATIONS)?);
     let whole = |name: &str, query, component, expected| Case { name: name.into(), query, component, expected };
     let mut torn = component("upgrade")?;
     torn.truncate(torn.len() / 2);
     bad.extend([
-        whole("another-plugin", Totals, component("words_loud")?, Refused(&["function `label` is gone", "function `price` is gone"])),
+        whole(
+            "state-without-a-way",
+            Tally,
+            component("tally_lost")?,
+            Refused(&["`tally` of `query-aggregate`", "stored as `total` (", "and no migration leads there"]),
+        ),
+        whole(
+            "state-narrower",
+            Tally,
+            component("tally_narrow")?,
+            Refused(&["`tally` of `query-aggregate`", "Int64", "Int32", "no migration leads there"]),
+        ),
+        whole(
+            "another-plugin",
+            Totals,
+            component("words_loud")?,
+            Refused(&["function `label` is gone", "function `price` is gone"]),
+        ),
         whole("without-the-table-function", Parts, component("upgrade_less")?, Refused(&["function `parts` is gone"])),
         whole("new-import", Totals, component("foreign_import")?, Refused(&["it imports"])),
         whole("torn-file", Totals, torn, Refused(&[NOT_ONE])),
@@ -69,6 +91,17 @@ pub fn good() -> Result<Vec<Case>> {
             (Totals, "drops-rows", Good),
         ],
     )?;
+    good.extend(cases("tally_one", &[(Tally, "base", Good)])?);
+    good.extend(cases(
+        "tally_two",
+        &[(Tally, "base", Migrates(&["14 keys of state are migrated", "`total` to `total and count`"]))],
+    )?);
+    good.push(Case {
+        name: "two-steps".into(),
+        query: Tally,
+        component: component("tally_three")?,
+        expected: Migrates(&["by way of `total and count`, `total, count, greatest`"]),
+    });
     let whole = |name: &str, query, component| Case { name: name.into(), query, component, expected: Good };
     good.extend([
         whole("more-functions-in-another-order", Totals, component("upgrade_more")?),
@@ -108,7 +141,11 @@ const SHAPES: [(Query, &str, Expected); 23] = [
 ];
 
 const BEHAVIOURS: [(Query, &str, Expected); 13] = [
-    (Totals, "traps-on-an-old-value", Refused(&["trapped in `price`", "batch 0, price", "\"cents\":7", "no price for 7"])),
+    (
+        Totals,
+        "traps-on-an-old-value",
+        Refused(&["trapped in `price`", "batch 0, price", "\"cents\":7", "no price for 7"]),
+    ),
     (Totals, "refuses-an-old-value", Refused(&["batch 0, price", "\"cents\":7", "7 cents are too few"])),
     (Totals, "never-returns", Refused(&["did not return from `price`", "\"cents\":7"])),
     (Totals, "hoards", Refused(&["of memory in `price`", "\"cents\":7"])),
@@ -121,4 +158,10 @@ const BEHAVIOURS: [(Query, &str, Expected); 13] = [
     (Totals, "merges-keys", Held(&["rows of the result come out otherwise", "keys of state"])),
     (Parts, "drops-rows", Held(&["rows of the result come out otherwise", "in 4 batches from 0 to 3"])),
     (Parts, "doubles-rows", Held(&["rows of the result come out otherwise"])),
+];
+
+const MIGRATIONS: [(Query, &str, Expected); 3] = [
+    (Tally, "fails-on-an-old-key", Refused(&["cannot be migrated at key", "is a multiple of seven", "{\"k\":"])),
+    (Tally, "traps-on-an-old-key", Refused(&["cannot be migrated at key", "no way for", "{\"k\":"])),
+    (Tally, "migrates-wrongly", Held(&["rows of the result come out otherwise"])),
 ];

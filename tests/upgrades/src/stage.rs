@@ -26,14 +26,19 @@ pub enum Query {
     Totals,
     /// A table function.
     Parts,
+    /// An aggregate function.
+    Tally,
 }
 
 impl Query {
-    const ALL: [Self; 2] = [Self::Totals, Self::Parts];
+    const ALL: [Self; 3] = [Self::Totals, Self::Parts, Self::Tally];
 
     fn sql(self) -> &'static str {
         match self {
-            Self::Totals => "SELECT label(k) AS label, sum(price(v)) AS total, count(*) AS n FROM orders GROUP BY label(k)",
+            Self::Totals => {
+                "SELECT label(k) AS label, sum(price(v)) AS total, count(*) AS n FROM orders GROUP BY label(k)"
+            }
+            Self::Tally => "SELECT k, tally(v) AS total FROM orders GROUP BY k",
             Self::Parts => "SELECT p.word, p.place, v FROM orders LATERAL VIEW parts(k) p AS word, place",
         }
     }
@@ -55,11 +60,14 @@ impl Stage {
             let world = World::new()?;
             let fields = vec![Field::new("k", DataType::Utf8, true), Field::new("v", DataType::Int64, true)];
             let stream = world.streams.create("orders", Arc::new(Schema::new(fields)));
-            let spec = spec(query, component("upgrade")?);
+            let base = if query == Query::Tally { "tally_one" } else { "upgrade" };
+            let spec = spec(query, component(base)?);
             let run = QueryRun::open(&world.session, spec.clone(), StopSignal::new());
             let mut run = run.map_err(|error| anyhow!(describe_chain(&error)))?;
             for batch in 0..BATCHES {
-                let row = |row: i64| vec![Some(format!("Key {} of {batch}", row % 7)), Some((batch * ROWS + row).to_string())];
+                let row = |row: i64| {
+                    vec![Some(format!("Key {} of {}", row % 7, batch % 2)), Some((batch * ROWS + row).to_string())]
+                };
                 let rows: Vec<Vec<Option<String>>> = (0..ROWS).map(row).collect();
                 stream.add_data(unit(stream.schema(), &rows)?)?;
                 run.run_next().map_err(|error| anyhow!(describe_chain(&error)))?.context("there are rows")?;
@@ -78,7 +86,9 @@ impl Stage {
         let found = self.worlds.iter().find(|(known, ..)| *known == query);
         let (_, world, spec) = found.context("there is no such query")?;
         let place = CheckpointPlace::of_query(spec.clone())?;
-        let request = VerdictRequest { plugin: None, batches: BATCHES as u64 };
+        // What is migrated must have been there before the batches that are run again.
+        let batches = if query == Query::Tally { BATCHES / 2 } else { BATCHES };
+        let request = VerdictRequest { plugin: None, batches: batches as u64 };
         check_component(&world.session, &place, &request, component).map_err(|error| anyhow!(describe_chain(&error)))
     }
 }
@@ -92,7 +102,7 @@ fn spec(query: Query, component: Vec<u8>) -> QuerySpec {
         tables: Vec::new(),
         plugins: vec![PluginSpec { name: "shop".into(), component, limits, on_fault: FaultPolicy::Fail }],
         query: query.sql().into(),
-        mode: if query == Query::Totals { OutputMode::Update } else { OutputMode::Append },
+        mode: if query == Query::Parts { OutputMode::Append } else { OutputMode::Update },
         trigger: Trigger::Default,
         sink: SinkSpec { format: "recorder".into(), options: Options::new() },
         checkpoint: Some("checkpoint".into()),

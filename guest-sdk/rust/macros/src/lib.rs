@@ -6,6 +6,7 @@
 mod aggregate;
 mod function;
 mod lifetimes;
+mod migration;
 mod plugin;
 mod row;
 
@@ -40,9 +41,19 @@ pub fn aggregate_function(options: TokenStream, item: TokenStream) -> TokenStrea
     aggregate::expand(options.into(), item.into()).into()
 }
 
+/// Makes a function a step from one meaning of a state to another: it takes the old state and returns the new one, or a
+/// `Result` of it; both derive `Row` and `Default`.
+///
+/// Options: `state = "…"`, the name of the aggregate function (or `processor.variable`), and `from_id = "…"`,
+/// `to_id = "…"`, the `state_id`s of both sides (default: none).
+#[proc_macro_attribute]
+pub fn migration(options: TokenStream, item: TokenStream) -> TokenStream {
+    migration::expand(options.into(), item.into()).into()
+}
+
 /// Lists what a plugin has, once, in the root of the crate: `plugin!(words, text::tokens);`,
 /// `plugin!(heat; aggregates: TopK, GeometricMean);`. Kinds stand between semicolons: functions, which need no word before
-/// them, and `aggregates`.
+/// them, `aggregates`, and `migrations`.
 #[proc_macro]
 pub fn plugin(functions: TokenStream) -> TokenStream {
     plugin::expand(functions.into()).into()

@@ -13,7 +13,7 @@ pub(crate) fn registered(function: &Ident) -> Ident {
 }
 
 /// The kinds, by the words before them.
-const KINDS: [&str; 3] = ["functions", "aggregates", "processors"];
+const KINDS: [&str; 4] = ["functions", "aggregates", "processors", "migrations"];
 
 /// One kind and what is of it: `aggregates: TopK, Mean`. Functions need no word.
 struct Section {
@@ -66,12 +66,16 @@ pub(crate) fn expand(list: TokenStream) -> TokenStream {
     let export_functions = (!functions.is_empty()).then(|| export("functions"));
     let export_aggregates = (!aggregates.is_empty()).then(|| export("aggregates"));
     let export_processors = (!processors.is_empty()).then(|| export("processors"));
-    let functions = functions.into_iter().map(|mut path| {
+    let migrations = of_kind("migrations");
+    let export_migrations = (!migrations.is_empty()).then(|| export("migrations"));
+    let by_function = |mut path: Path| {
         if let Some(last) = path.segments.last_mut() {
             last.ident = registered(&last.ident);
         }
         quote!(&#path)
-    });
+    };
+    let functions = functions.into_iter().map(by_function);
+    let migrations = migrations.into_iter().map(by_function);
     quote! {
         #[doc(hidden)]
         #[derive(Debug)]
@@ -81,6 +85,7 @@ pub(crate) fn expand(list: TokenStream) -> TokenStream {
             const FUNCTIONS: &'static [&'static ::millstream_sdk::private::Function] = &[#(#functions),*];
             const AGGREGATES: &'static [&'static ::millstream_sdk::private::Aggregate] =
                 &[#(<#aggregates as ::millstream_sdk::private::Aggregation>::AGGREGATE),*];
+            const MIGRATIONS: &'static [&'static ::millstream_sdk::private::Migration] = &[#(#migrations),*];
             fn processors() -> ::std::vec::Vec<::millstream_sdk::private::RegisteredProcessor> {
                 ::std::vec![#(::millstream_sdk::private::processor::<#processors>()),*]
             }
@@ -93,6 +98,7 @@ pub(crate) fn expand(list: TokenStream) -> TokenStream {
         #export_functions
         #export_aggregates
         #export_processors
+        #export_migrations
     }
 }
 

@@ -40,9 +40,10 @@ pub(crate) fn run(arguments: &RollbackArguments) -> Result<(), Failure> {
     let client = ControlClient::connect(&dir, query.id)?;
     let terms = SwapTerms { restore: arguments.restore, ..arguments.terms.terms() };
     let asked = client.rollback(arguments.plugin.as_deref(), arguments.to.as_deref(), &terms)?;
-    output::print(match arguments.restore {
-        true => "rollback   restores the state before the swap and runs the batches since then again\n",
-        false => "rollback   keeps the state as it is\n",
+    output::print(match (arguments.restore, asked.verdict()) {
+        (false, verdict) if !verdict.migration.is_empty() => "rollback   migrates the state back\n",
+        (false, verdict) if !verdict.restores => "rollback   keeps the state as it is\n",
+        _ => "rollback   restores the state before the swap and runs the batches since then again\n",
     })?;
     follow(asked, &arguments.terms)
 }

@@ -211,7 +211,20 @@ impl Serving {
             Ok(named) => named,
             Err(refused) => return write_line(writer, &refused),
         };
-        let report = match self.query.verdict(&plugin, &bytes, terms.batches) {
+        let mut restores = terms.restore;
+        let asked = match restores {
+            true => self.query.verdict_of_restoring(&plugin, &bytes, terms.batches),
+            false => self.query.verdict(&plugin, &bytes, terms.batches),
+        };
+        let asked = match asked {
+            // There is no way back for what is stored: it is made again.
+            Ok(report) if by == "rollback" && report.is_rejected_for_its_state() => {
+                restores = true;
+                self.query.verdict_of_restoring(&plugin, &bytes, terms.batches)
+            }
+            asked => asked,
+        };
+        let report = match asked {
             Ok(report) => report,
             Err(error) => return write_line(writer, &refused(&error)),
         };
@@ -237,8 +250,13 @@ impl Serving {
             },
         };
         let digest = Digest::of(&bytes);
+        let remake = match (restores, report.migration.is_empty()) {
+            (true, _) => Some(Remake::Restore),
+            (false, false) => Some(Remake::Migrate),
+            (false, true) => None,
+        };
         let grounds = SwapGrounds::of(by, &report, terms.approve && report.verdict == Verdict::NeedsApproval);
-        match self.query.swap_on(&plugin, bytes, grounds, terms.restore.then_some(Remake::Restore)) {
+        match self.query.swap_on(&plugin, bytes, grounds, remake) {
             Ok(answer) => {
                 write_line(writer, &Answer::Accepted(Accepted { digest }))?;
                 write_line(writer, &self.outcome(&answer))

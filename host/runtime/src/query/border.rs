@@ -17,13 +17,14 @@
 
 use super::fork::{Fork, ForkOptions};
 use super::open;
-use super::recovery::{self, state_schemas};
+use super::recovery::state_schemas;
 use super::run::{QueryRun, pin};
 use super::swap::{SwapRequest, Unlogged, log_entry};
+use crate::RuntimeError;
 use crate::inspect::manifests;
-use crate::{RuntimeError, verdict};
+use crate::migration::{Forms, Migration};
 use bytes::Bytes;
-use millstream_checkpoint::{BorderPin, CommitEntry, OffsetEntry, OffsetRange};
+use millstream_checkpoint::{BorderPin, CommitEntry, CommitLog, OffsetEntry, OffsetRange, StatePin};
 use millstream_common::{BatchId, Digest, DurableError, OperatorUid};
 use millstream_plan::StreamingPlan;
 use millstream_state::StateManifest;
@@ -68,21 +69,9 @@ pub(super) fn take(run: &mut QueryRun, request: &SwapRequest) -> Result<Result<U
         return Ok(Err(millstream_common::describe_chain(&error)));
     }
     // From here on there is no way back but forward.
-    let done = CommitEntry {
-        batch: entry.batch,
-        next_watermark_ms: base.next_watermark_ms,
-        state: state.clone(),
-        output: None,
-    };
+    let done = CommitEntry { batch: entry.batch, next_watermark_ms: base.next_watermark_ms, state, output: None };
     run.checkpoint.commit_log().add(&done)?;
-    let mut retained = BTreeMap::new();
-    for (uid, values) in &state {
-        let named = OperatorUid::new(uid.as_str()).map_err(|error| RuntimeError::Invalid {
-            reason: format!("an operator has a wrong name: {error}"),
-            hint: None,
-        })?;
-        retained.insert(named, manifests(entry.batch, uid, values)?);
-    }
+    let retained = named_files(&done)?;
     run.take_plan(plan);
     run.retained.push_back((entry.batch, retained));
     run.last_batch_time_ms = entry.batch_time_ms;
@@ -108,10 +97,6 @@ fn make(run: &mut QueryRun, request: &SwapRequest) -> Result<Made, RuntimeError>
         return Err(invalid(format!("batch {last} is not done")));
     };
     let to = request.component.digest();
-    let remade = match request.remake {
-        Some(Remake::Restore) => restore(run, &request.plugin, (to, &request.bytes), last)?,
-        _ => migrate(run, request, &entry, &base)?,
-    };
     let Some(plugin) = run.plugins.iter().find(|plugin| plugin.slot.name() == request.plugin) else {
         return Err(invalid(format!("the query has no plugin `{}`", request.plugin)));
     };
@@ -120,8 +105,16 @@ fn make(run: &mut QueryRun, request: &SwapRequest) -> Result<Made, RuntimeError>
     let from = old.digest();
     run.checkpoint.plugins().put(&to, Bytes::copy_from_slice(&request.bytes))?;
     slot.replace(Arc::clone(&request.component));
-    let mut plan = match plan(run) {
-        Ok(plan) => plan,
+    let remade = plan(run).and_then(|mut plan| {
+        let wanted = state_schemas(&mut plan.pipeline);
+        let remade = match request.remake {
+            Some(Remake::Restore) => restore(run, &request.plugin, (to, &request.bytes), last)?,
+            _ => migrate(run, request, (&entry, &base), &wanted)?,
+        };
+        Ok((remade, plan, wanted))
+    });
+    let (remade, plan, wanted) = match remade {
+        Ok(made) => made,
         Err(error) => {
             slot.replace(old);
             return Err(error);
@@ -135,7 +128,7 @@ fn make(run: &mut QueryRun, request: &SwapRequest) -> Result<Made, RuntimeError>
         batch_time_ms: run.clock.now_ms().max(run.last_batch_time_ms),
         sources: entry.sources.iter().map(|(name, range)| (name.clone(), still(range))).collect(),
         plugins: run.plugins.iter().map(|plugin| (plugin.slot.name().to_owned(), pin(plugin))).collect(),
-        state_schemas: state_schemas(&mut plan.pipeline).into(),
+        state_schemas: wanted.into(),
         repartition: None,
         border: Some(border),
         ..entry
@@ -184,26 +177,38 @@ fn restore(run: &QueryRun, plugin: &str, (to, bytes): (Digest, &[u8]), last: Bat
     let since = since.ok_or_else(|| invalid(format!("plugin `{plugin}` never went on from {}", to.short())))?.batch;
     let before = since.previous().filter(|_| since <= last);
     let before = before.ok_or_else(|| invalid("there is no batch to run again".to_owned()))?;
-    if run.checkpoint.commit_log().get(before)?.is_none() {
-        return Err(invalid(format!("the state after batch {before}, from which it would go on, is no longer kept")));
-    }
     let components = BTreeMap::from([(plugin.to_owned(), bytes.to_vec())]);
     let options = ForkOptions { components, ..ForkOptions::in_memory()? };
     let own = Arc::clone(&options.own);
-    let base = Arc::clone(run.checkpoint.files());
-    let mut fork = Fork::before(&run.session, &run.spec, base, since, options)?;
+    let mut entries = Vec::new();
     for number in since.0..=last.0 {
         let batch = BatchId(number);
         let entry = run.checkpoint.offset_log().get(batch)?;
-        let entry = entry.ok_or_else(|| invalid(format!("batch {batch} is no longer kept")))?;
-        if entry.is_of_state_only() {
-            fork.pass(&entry);
-        } else {
-            fork.run(&entry)?;
-        }
+        entries.push(entry.ok_or_else(|| invalid(format!("batch {batch} is no longer kept")))?);
     }
+    let known = run.checkpoint.commit_log().get(before)?;
+    let known = known.ok_or_else(|| invalid(format!("the state after batch {before} is no longer kept")))?;
+    let files = match entries.iter().find(|entry| !entry.is_of_state_only()) {
+        Some(first) => {
+            // What only made state anew since then was for other code: the first batch begins with the state before all that.
+            if let Some(previous) = first.batch.previous().filter(|previous| *previous != before) {
+                CommitLog::new(Arc::clone(&own)).add(&CommitEntry { batch: previous, ..known })?;
+            }
+            let base = Arc::clone(run.checkpoint.files());
+            let mut fork = Fork::before(&run.session, &run.spec, base, first.batch, options)?;
+            for entry in entries.iter().filter(|entry| entry.batch >= first.batch) {
+                if entry.is_of_state_only() {
+                    fork.pass(entry);
+                } else {
+                    fork.run(entry)?;
+                }
+            }
+            fork.state()
+        }
+        None => named_files(&known)?,
+    };
     let mut state = NamedState::new();
-    for (uid, files) in fork.state_or(before)? {
+    for (uid, files) in files {
         let mut named = Vec::new();
         for (partition, manifest) in (0_u32..).zip(files) {
             for file in &manifest.files {
@@ -229,15 +234,39 @@ fn restore(run: &QueryRun, plugin: &str, (to, bytes): (Digest, &[u8]), last: Bat
     Ok(Remade { what, restored: Some(before), state })
 }
 
+/// The state files of a commit, per operator and partition.
+fn named_files(commit: &CommitEntry) -> Result<BTreeMap<OperatorUid, Vec<StateManifest>>, RuntimeError> {
+    let of_operator = |(uid, values): (&String, &Vec<serde_json::Value>)| {
+        let named = OperatorUid::new(uid.as_str()).map_err(|error| RuntimeError::Invalid {
+            reason: format!("an operator has a wrong name: {error}"),
+            hint: None,
+        })?;
+        Ok((named, manifests(commit.batch, uid, values)?))
+    };
+    commit.state.iter().map(of_operator).collect()
+}
+
+/// Migrates the state of the last batch to what the query keeps with the new code.
 fn migrate(
     run: &QueryRun,
     request: &SwapRequest,
-    entry: &OffsetEntry,
-    base: &CommitEntry,
+    (entry, base): (&OffsetEntry, &CommitEntry),
+    wanted: &BTreeMap<String, StatePin>,
 ) -> Result<Remade, RuntimeError> {
-    let _ = (run, entry, base, verdict::Verdict::Ok, recovery::retained);
-    Err(RuntimeError::Invalid {
-        reason: format!("the state of plugin `{}` cannot be migrated", request.plugin),
+    let plugin = run.plugins.iter().find(|plugin| plugin.slot.name() == request.plugin);
+    let plugin = plugin.ok_or_else(|| RuntimeError::Invalid {
+        reason: format!("the query has no plugin `{}`", request.plugin),
         hint: None,
-    })
+    })?;
+    let before = entry.plugins.get(&request.plugin).map(|pin| pin.digest);
+    let mut components = vec![Arc::clone(&request.component)];
+    if let Some(before) = before {
+        components.push(run.host.load(&request.plugin, &run.checkpoint.plugins().get(&before)?)?);
+    }
+    let migration = Migration::new(Arc::clone(&plugin.slot), components, run.run_id.0.simple().to_string());
+    let forms: Forms<'_> = (&entry.state_schemas, wanted);
+    let ways = migration.ways(forms).map_err(|reason| RuntimeError::Invalid { reason, hint: None })?;
+    let migrated = migration.run(&run.checkpoint, forms, base)?;
+    let what = format!("{} keys migrated: {}", migrated.keys, ways.join("; "));
+    Ok(Remade { what, restored: None, state: migrated.state })
 }

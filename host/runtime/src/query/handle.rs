@@ -278,7 +278,10 @@ impl StreamingQuery {
         remake: Option<Remake>,
     ) -> Result<Receiver<Result<Swapped, String>>, RuntimeError> {
         let component = self.host.load(plugin, &bytes)?;
-        self.slot(plugin)?.check_swap(&component)?;
+        // At a border where the state is made anew the query is planned anew as well.
+        if remake.is_none() {
+            self.slot(plugin)?.check_swap(&component)?;
+        }
         let (reply, answer) = channel();
         self.swaps.push(SwapRequest { plugin: plugin.to_owned(), component, bytes, grounds, remake, reply });
         Ok(answer)
@@ -290,10 +293,33 @@ impl StreamingQuery {
     /// # Errors
     /// When the query has no such plugin, or its checkpoint cannot be read.
     pub fn verdict(&self, plugin: &str, bytes: &[u8], batches: Option<u64>) -> Result<VerdictReport, RuntimeError> {
+        self.judge(plugin, bytes, batches, false)
+    }
+
+    /// The verdict on a component that is to make its state again, from before it last stopped.
+    ///
+    /// # Errors
+    /// As [`verdict`](Self::verdict).
+    pub fn verdict_of_restoring(
+        &self,
+        plugin: &str,
+        bytes: &[u8],
+        batches: Option<u64>,
+    ) -> Result<VerdictReport, RuntimeError> {
+        self.judge(plugin, bytes, batches, true)
+    }
+
+    fn judge(
+        &self,
+        plugin: &str,
+        bytes: &[u8],
+        batches: Option<u64>,
+        restores: bool,
+    ) -> Result<VerdictReport, RuntimeError> {
         self.slot(plugin)?;
         let Ground { session, spec, checkpoint } = &*self.ground;
         let batches = batches.unwrap_or(spec.settings.dry_run_batches);
-        judge(&Question { session, checkpoint, spec: Some(spec), plugin, batches }, bytes)
+        judge(&Question { session, checkpoint, spec: Some(spec), plugin, batches, restores }, bytes)
     }
 
     /// Lets a component run beside the query over its next `batches` batches, on a fork of its checkpoint; nothing that it
@@ -304,7 +330,8 @@ impl StreamingQuery {
     pub fn shadow(&self, mut report: VerdictReport, bytes: &[u8], batches: u64) -> Result<VerdictReport, RuntimeError> {
         let Ground { session, spec, checkpoint } = &*self.ground;
         let live = self.tap.open();
-        let shadow = Shadow { session, spec, checkpoint, plugin: &report.plugin, component: bytes };
+        let migrates = !report.migration.is_empty();
+        let shadow = Shadow { session, spec, checkpoint, plugin: &report.plugin, component: bytes, migrates };
         let (seen, findings) = shadow.run(&live, batches, &|| !self.is_active())?;
         report.add_shadow(seen, findings);
         Ok(report)

@@ -18,8 +18,10 @@ mod handle;
 mod late_rows;
 mod open;
 mod output_digest;
+mod planned;
 pub mod progress;
 mod recovery;
+mod restart;
 mod run;
 mod swap;
 mod tap;
@@ -35,6 +37,6 @@ pub(crate) use open::{
 };
 pub(crate) use output_digest::{EntriesDigest, output_digest};
 pub use run::QueryRun;
-pub(crate) use run::{PlannedWith, look, plan_with};
+pub(crate) use run::look;
 pub use swap::{SwapGrounds, SwapRequest, Swapped};
 pub(crate) use tap::LiveBatch;

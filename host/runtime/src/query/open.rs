@@ -1,7 +1,7 @@
 //! Opens everything a run needs: plugins, tables, plan, sources, sink.
 
+use super::planned::Components;
 use super::recovery::Recovered;
-use super::run::Components;
 use crate::spec::{PluginSpec, QuerySpec, TableSpec};
 use crate::{RuntimeError, Session};
 use arrow::array::RecordBatch;

@@ -1,14 +1,15 @@
 //! One life of a query, driven batch by batch.
 
 use super::batch::{Definition, execute};
-use super::border;
+use super::border::{self, Remake};
 use super::late_rows;
 use super::open::{self, RunningPlugin, RunningSource};
+use super::planned::{Components, Planned};
 use super::progress::Progress;
 use super::recovery::{self, Recovered, RetainedFiles};
-use super::swap::{self, SwapGrounds, SwapQueue, Unlogged};
+use super::restart::{self, Later};
+use super::swap::{self, SwapGrounds, SwapQueue, SwapRequest, Swapped, Unlogged};
 use super::tap::Tap;
-use crate::verdict::{Question, Verdict, judge};
 use crate::{QuerySpec, RuntimeError, Session, Settings, repartition};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -17,7 +18,7 @@ use millstream_checkpoint::{
     StatePin, StateSchemas,
 };
 use millstream_common::{
-    BatchId, BatchTime, Clock, DurableFiles, OperatorUid, OutputMode, QueryId, ReadLimit, RunId, ScopedFiles,
+    BatchId, BatchTime, Clock, Digest, DurableFiles, OperatorUid, OutputMode, QueryId, ReadLimit, RunId, ScopedFiles,
     StopSignal, Trigger, Watermark, WatermarkTracker,
 };
 use millstream_operators::{Pipeline, StateOpener};
@@ -26,8 +27,9 @@ use millstream_sink::{Sink, SinkContext};
 use millstream_source::Offset;
 use millstream_state::{LogStore, MemoryBudget, StateError, StateManifest, StateStore, StoreOptions};
 use millstream_wasm::PluginHost;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 
 /// One life of a query: from recovery to stop, one batch per call of [`run_next`](Self::run_next).
 ///
@@ -110,13 +112,16 @@ impl QueryRun {
         let run_id = RunId(uuid::Uuid::new_v4());
         let clock = Arc::clone(session.clock());
         let holder = LeaseHolder::this_process(run_id);
+        let mut later = Vec::new();
         let (checkpoint, lease, recovered, mut planned) = match existing(&files)? {
             Some(checkpoint) => {
                 let lease = checkpoint.lease(holder, clock.now_ms())?;
                 let recovered = Recovered { point: repartition::resume(&checkpoint, run_id)? };
                 recovered.restore_settings(&mut spec.settings)?;
                 checkpoint.swap_log().forget_undone(recovered.last_entry())?;
-                let planned = Planned::new(session, &spec, (&recovered, components), Some(&checkpoint), &stop)?;
+                let from = (&recovered, components);
+                let (planned, waiting) = restart::planned(session, &spec, from, &checkpoint, &stop)?;
+                later = waiting;
                 (checkpoint, lease, recovered, planned)
             }
             // A query that is refused leaves no checkpoint behind.
@@ -146,13 +151,13 @@ impl QueryRun {
         })?;
         let Planned { host, plugins, mut plan, batch_time, tables } = planned;
         // On a fork nobody has edited anything.
-        let edited = if components.is_some() { Vec::new() } else { open::edited_plugins(&spec.plugins, &recovered) };
-        let edited: Vec<_> = edited.into_iter().cloned().collect();
-        let renamed = recovered.last_entry().filter(|_| components.is_none() && !recovered.is_rerun());
-        let unlogged = match renamed {
-            Some(entry) => restart_swaps(session, &spec, &checkpoint, entry, &plugins)?,
-            None => Vec::new(),
-        };
+        let mut unlogged = Vec::new();
+        if components.is_none() {
+            later.extend(restart::edited(session, &spec, &recovered, &checkpoint)?);
+            if let Some(entry) = recovered.last_entry().filter(|_| !recovered.is_rerun()) {
+                unlogged = restart::swaps(session, &spec, &checkpoint, entry, &plugins)?;
+            }
+        }
         let sources = match is_fed {
             true => Vec::new(),
             false => open::sources(session, &spec, &plan, &recovered, &checkpoint, &stop)?,
@@ -214,16 +219,18 @@ impl QueryRun {
             logical: plan.logical,
             temporary,
         };
-        for plugin in &edited {
+        for later in later {
             // Nobody waits for this answer: a refusal is in the log, in progress, and below.
-            let (component, bytes) = (run.host.load(&plugin.name, &plugin.component)?, plugin.component.clone());
-            if let Some(slot) = run.plugins.iter().find(|running| running.slot.name() == plugin.name) {
-                slot.slot.check_swap(&component)?;
+            let Later { plugin, grounds, remake } = later;
+            let component = run.host.load(&plugin.name, &plugin.component)?;
+            if let Some(running) = run.plugins.iter().find(|running| running.slot.name() == plugin.name)
+                && remake.is_none()
+            {
+                running.slot.check_swap(&component)?;
             }
-            let (reply, _) = std::sync::mpsc::channel();
-            let grounds = swap::SwapGrounds::unasked("restart");
-            let plugin = plugin.name.clone();
-            run.swaps.push(swap::SwapRequest { plugin, component, bytes, grounds, remake: None, reply });
+            let (reply, _) = channel();
+            let (plugin, bytes) = (plugin.name, plugin.component);
+            run.swaps.push(SwapRequest { plugin, component, bytes, grounds, remake, reply });
         }
         run.store_components()?;
         if run.trigger == Trigger::AvailableNow {
@@ -263,6 +270,34 @@ impl QueryRun {
         let progress = execute(self, definition)?;
         self.last_trigger_ms = Some(trigger_ms);
         Ok(Some(progress))
+    }
+
+    /// Lets a component wait for the next border, as [`StreamingQuery::swap_on`](super::StreamingQuery::swap_on) does; the
+    /// receiver gets its answer from the call of [`run_next`](Self::run_next) that takes it.
+    ///
+    /// # Errors
+    /// When the bytes are no component of our world.
+    pub fn swap(
+        &self,
+        plugin: &str,
+        bytes: Vec<u8>,
+        grounds: SwapGrounds,
+        remake: Option<Remake>,
+    ) -> Result<Receiver<Result<Swapped, String>>, RuntimeError> {
+        let component = self.host.load(plugin, &bytes)?;
+        let (reply, answer) = channel();
+        self.swaps.push(SwapRequest { plugin: plugin.to_owned(), component, bytes, grounds, remake, reply });
+        Ok(answer)
+    }
+
+    /// The digest of the component that a plugin runs now.
+    pub fn digest(&self, plugin: &str) -> Option<Digest> {
+        self.plugins.iter().find(|running| running.slot.name() == plugin).map(|running| running.slot.digest())
+    }
+
+    /// The number of the next batch.
+    pub fn next_batch(&self) -> BatchId {
+        self.next
     }
 
     /// Takes the swaps that wait: this is the border between two batches. One whose state is made anew is a batch of its own.
@@ -455,45 +490,6 @@ fn explain(logical: &str, pipeline: &mut Pipeline, sources: &[(String, String)],
     text
 }
 
-/// The components that take another's place because the query file names them, each after a verdict. To name it was to
-/// approve of it; what is rejected is refused.
-fn restart_swaps(
-    session: &Session,
-    spec: &QuerySpec,
-    checkpoint: &Checkpoint,
-    entry: &OffsetEntry,
-    plugins: &[RunningPlugin],
-) -> Result<Vec<Unlogged>, RuntimeError> {
-    let mut swaps = Vec::new();
-    for plugin in plugins {
-        let (name, to) = (plugin.slot.name(), plugin.slot.digest());
-        let Some(from) = entry.plugins.get(name).map(|pin| pin.digest).filter(|from| *from != to) else { continue };
-        let batches = spec.settings.dry_run_batches;
-        let question = Question { session, checkpoint, spec: Some(spec), plugin: name, batches };
-        let grounds = match judge(&question, &plugin.bytes) {
-            Ok(report) if report.verdict == Verdict::Reject => {
-                return Err(RuntimeError::Refused { report: Box::new(report) });
-            }
-            Ok(report) => {
-                if report.verdict != Verdict::Ok {
-                    tracing::warn!(plugin = name, "{}: {}", report.verdict, report.reasons());
-                }
-                SwapGrounds::of("restart", &report, report.verdict == Verdict::NeedsApproval)
-            }
-            // The query was edited with it; what must fit then is the plan, and that has been made.
-            Err(error) => {
-                tracing::debug!(plugin = name, "no verdict: {}", millstream_common::describe_chain(&error));
-                SwapGrounds::unasked("restart")
-            }
-        };
-        swaps.push(Unlogged::by_restart(name, from, to, grounds));
-    }
-    Ok(swaps)
-}
-
-/// Components by plugin.
-pub(super) type Components = BTreeMap<String, Vec<u8>>;
-
 /// What a run stands on.
 pub(super) struct Ground {
     /// The checkpoint, for people.
@@ -506,74 +502,6 @@ pub(super) struct Ground {
     pub(super) components: Option<Components>,
     /// On a fork: whether rows are handed over, so that no source is opened.
     pub(super) is_fed: bool,
-}
-
-/// A query that is planned and has touched nothing yet.
-struct Planned {
-    host: Arc<PluginHost>,
-    plugins: Vec<RunningPlugin>,
-    plan: StreamingPlan,
-    batch_time: BatchTime,
-    tables: Vec<StaticTable>,
-}
-
-impl Planned {
-    fn new(
-        session: &Session,
-        spec: &QuerySpec,
-        (recovered, components): (&Recovered, Option<&Components>),
-        checkpoint: Option<&Checkpoint>,
-        stop: &StopSignal,
-    ) -> Result<Self, RuntimeError> {
-        open::check_sink(session, spec)?;
-        let host = session.plugin_host()?;
-        let plugins = open::plugins(&host, &spec.plugins, (recovered, components), checkpoint)?;
-        let tables = open::tables(session, &spec.tables, stop)?;
-        let batch_time = BatchTime::default();
-        let slots = plugins.iter().map(|plugin| Arc::clone(&plugin.slot)).collect();
-        let mut plan = open::plan(session, spec, tables.clone(), slots, &batch_time)?;
-        plugins.iter().for_each(|plugin| plugin.slot.use_functions(&plan.functions));
-        // Other code than the log's was compared before it was put here.
-        if components.is_none_or(BTreeMap::is_empty) {
-            recovered.check_query(session, spec, &mut plan)?;
-        }
-        Ok(Self { host, plugins, plan, batch_time, tables })
-    }
-}
-
-/// What a query is with given components: what a candidate is compared by.
-pub(crate) struct PlannedWith {
-    /// The functions that it calls.
-    pub(crate) functions: BTreeSet<String>,
-    /// What its operators keep.
-    pub(crate) state: BTreeMap<String, StatePin>,
-    /// The columns of its result.
-    pub(crate) schema: SchemaRef,
-}
-
-/// Plans a query with given components, under the settings of an entry; the components of other plugins are those of the
-/// entry.
-pub(crate) fn plan_with(
-    session: &Session,
-    spec: &QuerySpec,
-    checkpoint: &Checkpoint,
-    entry: &OffsetEntry,
-    mut components: Components,
-) -> Result<PlannedWith, RuntimeError> {
-    for (plugin, pin) in &entry.plugins {
-        if !components.contains_key(plugin) {
-            components.insert(plugin.clone(), checkpoint.plugins().get(&pin.digest)?.to_vec());
-        }
-    }
-    let mut spec = spec.clone();
-    for (name, asked, logged) in spec.settings.restore(&entry.settings)? {
-        tracing::debug!("setting {name} is {asked}, the checkpoint has {logged}");
-    }
-    let recovered = Recovered { point: ResumePoint::Fresh };
-    let planned = Planned::new(session, &spec, (&recovered, Some(&components)), None, &StopSignal::new())?;
-    let mut plan = planned.plan;
-    let state = recovery::state_schemas(&mut plan.pipeline);
-    Ok(PlannedWith { functions: plan.functions, state, schema: plan.schema })
 }
 
 /// What the query's checkpoint says, if there is one. Takes no lease and changes nothing.

@@ -1,16 +1,20 @@
 //! The candidate and the question that is asked about it.
 
-use super::declaration::{self, Declared};
+use super::declaration;
 use super::dry_run::Trial;
 use super::{Check, Verdict, VerdictFinding, VerdictReport, gravest};
 use crate::inspect::CheckpointPlace;
+use crate::migration::{Forms, Migration};
 use crate::query::{PlannedWith, plan_with, state_changes};
 use crate::{QuerySpec, RuntimeError, Session};
-use millstream_checkpoint::{Checkpoint, CheckpointError, OffsetEntry, ResumePoint};
-use millstream_common::{Digest, describe_chain};
-use millstream_wasm::{Component, differences};
+use millstream_checkpoint::{
+    Checkpoint, CheckpointError, CommitEntry, CommitLog, ForkedFiles, OffsetEntry, ResumePoint,
+};
+use millstream_common::{Digest, DurableFiles, describe_chain};
+use millstream_wasm::{Component, DifferenceKind, FaultPolicy, PluginLimits, PluginSlot, differences};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// How often the logs of a running query are read before they are taken for what they seem to be.
 const LOOKS: u32 = 5;
@@ -59,7 +63,8 @@ pub fn check_component(
         }
     };
     let spec = place.query.as_ref();
-    let question = Question { session, checkpoint: &checkpoint, spec, plugin: &plugin, batches: request.batches };
+    let question =
+        Question { session, checkpoint: &checkpoint, spec, plugin: &plugin, batches: request.batches, restores: false };
     question.ask(component)
 }
 
@@ -73,6 +78,8 @@ pub(crate) struct Question<'a> {
     pub(crate) plugin: &'a str,
     /// How many of the last batches are run again.
     pub(crate) batches: u64,
+    /// Whether the state is made again by the candidate, from before it last stopped: then it is no matter what is stored.
+    pub(crate) restores: bool,
 }
 
 /// The answer to a question.
@@ -113,6 +120,7 @@ impl Question<'_> {
             used: Vec::new(),
             findings: Vec::new(),
             migration: Vec::new(),
+            restores: self.restores,
             dry_run: None,
             shadow: None,
             notes: Vec::new(),
@@ -145,15 +153,21 @@ impl Question<'_> {
         let planned = self.spec.map(|spec| self.plan(spec, entry, &old_bytes)).transpose()?;
         let used = planned.as_ref().map(|planned| &planned.functions);
         let names = old.functions().iter().map(|function| &function.name);
+        let names = names.chain(old.aggregates().iter().map(|function| &function.name));
         report.used = names.filter(|name| used.is_none_or(|used| used.contains(*name))).cloned().collect();
         if planned.is_none() {
             report
                 .notes
                 .push("the query was not named: every function counts as called, and nothing was run".to_owned());
         }
-        // What state it has is compared below, as the query is planned with it.
-        for difference in differences(&old, new, used).into_iter().filter(|found| !found.is_of_state) {
-            let verdict = if difference.is_fatal { Verdict::Reject } else { Verdict::NeedsApproval };
+        for difference in differences(&old, new, used) {
+            let verdict = match difference.kind {
+                DifferenceKind::Signature => Verdict::Reject,
+                // With the query known, what is stored decides.
+                DifferenceKind::State if planned.is_some() => continue,
+                DifferenceKind::State => Verdict::Reject,
+                DifferenceKind::Permission => Verdict::NeedsApproval,
+            };
             report.findings.push(structure(verdict, difference.what));
         }
         let (Some(spec), Some(before)) = (self.spec, planned) else { return Ok(()) };
@@ -164,10 +178,18 @@ impl Question<'_> {
         if gravest(&report.findings) == Verdict::Reject {
             return Ok(());
         }
+        let (mut wanted, mut is_migrated) = (BTreeMap::new(), false);
         match self.plan(spec, entry, bytes) {
             Ok(after) => {
-                let declared = declaration::compare(self.plugin, &entry.state_schemas, &after.state);
-                self.declare(declared, report);
+                wanted = after.state.clone();
+                let declared = declaration::compare(self.plugin, &entry.state_schemas, &wanted);
+                let is_same = declared.findings.is_empty() && declared.changes.is_empty();
+                if self.restores && !is_same {
+                    report.notes.push("no dry run: what is stored is not its state, which is restored".to_owned());
+                    return Ok(());
+                }
+                report.findings.extend(declared.findings);
+                is_migrated = !declared.changes.is_empty();
                 if before.schema != after.schema {
                     let columns = |planned: &PlannedWith| {
                         planned.schema.fields().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
@@ -181,10 +203,29 @@ impl Question<'_> {
                 report.findings.push(structure(Verdict::Reject, what));
             }
         }
-        if gravest(&report.findings) == Verdict::Reject || self.batches == 0 || report.from.as_ref() == Some(&report.to)
-        {
+        if gravest(&report.findings) == Verdict::Reject {
             return Ok(());
         }
+        let migration = self.migration(spec, new, &old)?;
+        let forms: Forms<'_> = (&entry.state_schemas, &wanted);
+        let mut migrated = None;
+        if is_migrated {
+            match migration.ways(forms) {
+                Ok(ways) => report.migration = ways,
+                Err(no_way) => {
+                    report.findings.push(declared(Verdict::Reject, no_way));
+                    return Ok(());
+                }
+            }
+            migrated = self.rehearse(&migration, forms, report)?;
+            if gravest(&report.findings) == Verdict::Reject {
+                return Ok(());
+            }
+        }
+        if self.batches == 0 || report.from.as_ref() == Some(&report.to) {
+            return Ok(());
+        }
+        let migrate = |commit: &CommitEntry, own: &Arc<dyn DurableFiles>| self.migrate(&migration, forms, commit, own);
         let trial = Trial {
             session: self.session,
             spec,
@@ -193,13 +234,93 @@ impl Question<'_> {
             old: (from, &old_bytes),
             new: bytes,
             batches: self.batches,
-            migrate: None,
+            migrate: if is_migrated { Some(&migrate) } else { None },
         };
         let outcome = trial.run()?;
         report.findings.extend(outcome.findings);
         report.notes.extend(outcome.notes);
         report.dry_run = outcome.dry_run;
+        if let (Some(dry_run), Some((keys, pause_ms))) = (&mut report.dry_run, migrated) {
+            (dry_run.migrated_keys, dry_run.pause_ms) = (keys, pause_ms);
+        }
         Ok(())
+    }
+
+    /// Migrates the state of a commit into files of a fork, where the commit then names it.
+    fn migrate(
+        &self,
+        migration: &Migration,
+        forms: Forms<'_>,
+        commit: &CommitEntry,
+        own: &Arc<dyn DurableFiles>,
+    ) -> Result<(), RuntimeError> {
+        let base = Arc::clone(self.checkpoint.files());
+        let fork = Checkpoint::open(Arc::new(ForkedFiles::after(base, Arc::clone(own), commit.batch)))?;
+        let state = migration.run(&fork, forms, commit)?.state;
+        Ok(CommitLog::new(Arc::clone(own)).add(&CommitEntry { state, ..commit.clone() })?)
+    }
+
+    /// Migrates the state before a batch for a candidate that is to run that batch on a fork.
+    pub(crate) fn migrate_before(
+        &self,
+        entry: &OffsetEntry,
+        component: &[u8],
+        own: &Arc<dyn DurableFiles>,
+    ) -> Result<(), RuntimeError> {
+        let (Some(spec), Some(pin), Some(before)) = (self.spec, entry.plugins.get(self.plugin), entry.batch.previous())
+        else {
+            return Ok(());
+        };
+        let Some(commit) = self.checkpoint.commit_log().get(before)? else { return Ok(()) };
+        let host = self.session.plugin_host()?;
+        let new = host.load(self.plugin, component)?;
+        let old = host.load(self.plugin, &self.checkpoint.plugins().get(&pin.digest)?)?;
+        let wanted = self.plan(spec, entry, component)?.state;
+        self.migrate(&self.migration(spec, &new, &old)?, (&entry.state_schemas, &wanted), &commit, own)
+    }
+
+    /// Steps of the candidate and of the code that runs.
+    fn migration(
+        &self,
+        spec: &QuerySpec,
+        new: &Arc<Component>,
+        old: &Arc<Component>,
+    ) -> Result<Migration, RuntimeError> {
+        let named = spec.plugins.iter().find(|plugin| plugin.name == self.plugin);
+        let limits = named.map_or_else(PluginLimits::default, |plugin| plugin.limits.clone());
+        let host = self.session.plugin_host()?;
+        let slot = PluginSlot::new(self.plugin, host, Arc::clone(new), limits, FaultPolicy::Fail);
+        Ok(Migration::new(slot, vec![Arc::clone(new), Arc::clone(old)], "verdict".to_owned()))
+    }
+
+    /// Migrates all of the newest state on a fork: whether every key can be, how many there are, and how long it takes.
+    fn rehearse(
+        &self,
+        migration: &Migration,
+        forms: Forms<'_>,
+        report: &mut VerdictReport,
+    ) -> Result<Option<(u64, u64)>, RuntimeError> {
+        let (commit, batch) = match resume_point(self.checkpoint)? {
+            ResumePoint::Next { commit, last } => (commit, last.batch),
+            ResumePoint::Rerun { base: Some(base), .. } => (base.clone(), base.batch),
+            _ => return Ok(None),
+        };
+        let own = millstream_checkpoint::open_files("memory:///", &[])?;
+        let fork = ForkedFiles::after(Arc::clone(self.checkpoint.files()), own, batch);
+        let fork = Checkpoint::open(Arc::new(fork))?;
+        let begin = Instant::now();
+        match migration.run(&fork, forms, &commit) {
+            Ok(migrated) => {
+                let pause = begin.elapsed().as_millis() as u64;
+                let what = format!("{} keys of state are migrated, which takes about {pause} ms", migrated.keys);
+                report.findings.push(declared(Verdict::OkAfterMigration, what));
+                Ok(Some((migrated.keys, pause)))
+            }
+            Err(error) => {
+                report.findings.push(declared(Verdict::Reject, describe_chain(&error)));
+                Ok(None)
+            }
+        }
     }
 
     /// The query as it is planned with a component; with the one that runs it must fit the checkpoint.
@@ -207,17 +328,10 @@ impl Question<'_> {
         let components = BTreeMap::from([(self.plugin.to_owned(), component.to_vec())]);
         plan_with(self.session, spec, self.checkpoint, entry, components)
     }
+}
 
-    fn declare(&self, declared: Declared, report: &mut VerdictReport) {
-        report.findings.extend(declared.findings);
-        for change in declared.changes {
-            let what = format!(
-                "the state `{}` of `{}` is stored as `{}` and wanted as `{}`, and there is no migration",
-                change.was.state, change.uid, change.was.state_id, change.is.state_id
-            );
-            report.findings.push(VerdictFinding { verdict: Verdict::Reject, check: Check::Declaration, what });
-        }
-    }
+fn declared(verdict: Verdict, what: String) -> VerdictFinding {
+    VerdictFinding { verdict, check: Check::Declaration, what }
 }
 
 fn structure(verdict: Verdict, what: String) -> VerdictFinding {

@@ -38,18 +38,24 @@ pub(crate) fn compare(
     planned: &BTreeMap<String, StatePin>,
 ) -> Declared {
     let mut declared = Declared::default();
+    let mut by_operator: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for change in state_changes(stored, planned) {
-        let QueryChange::State { uid, .. } = &change else {
-            declared.findings.push(reject(change.to_string()));
-            continue;
-        };
-        let changes = match (families_of(&stored[uid]), families_of(&planned[uid])) {
-            (Ok(stored), Ok(planned)) => meanings(plugin, uid, &stored, &planned),
+        match &change {
+            QueryChange::State { uid, .. } | QueryChange::StateMeaning { uid, .. } => {
+                by_operator.entry(uid.clone()).or_default().push(change.to_string());
+            }
+            _ => declared.findings.push(reject(change.to_string())),
+        }
+    }
+    for (uid, texts) in by_operator {
+        let forms = (stored.get(&uid).map(families_of), planned.get(&uid).map(families_of));
+        let changes = match forms {
+            (Some(Ok(stored)), Some(Ok(planned))) => meanings(plugin, &uid, &stored, &planned),
             _ => None,
         };
         match changes {
             Some(changes) if !changes.is_empty() => declared.changes.extend(changes),
-            _ => declared.findings.push(reject(change.to_string())),
+            _ => declared.findings.extend(texts.into_iter().map(reject)),
         }
     }
     declared

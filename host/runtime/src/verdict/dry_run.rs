@@ -103,8 +103,7 @@ pub(super) struct Trial<'a> {
 }
 
 /// Migrates the state of a commit into files of a fork.
-pub(super) type Migrate<'a> =
-    dyn Fn(&OffsetEntry, &CommitEntry, &Arc<dyn DurableFiles>) -> Result<CommitEntry, RuntimeError> + 'a;
+pub(super) type Migrate<'a> = dyn Fn(&CommitEntry, &Arc<dyn DurableFiles>) -> Result<(), RuntimeError> + 'a;
 
 /// A dry run, and what is to be said of it.
 pub(super) struct Outcome {
@@ -195,10 +194,9 @@ impl Trial<'_> {
         migrates: bool,
     ) -> Result<Played, RuntimeError> {
         if let (Some(migrate), Some(before), true) = (self.migrate, first.previous(), migrates)
-            && let (Some(entry), Some(commit)) =
-                (self.checkpoint.offset_log().get(before)?, self.checkpoint.commit_log().get(before)?)
+            && let Some(commit) = self.checkpoint.commit_log().get(before)?
         {
-            migrate(&entry, &commit, &options.own)?;
+            migrate(&commit, &options.own)?;
         }
         let mut fork = Fork::before(self.session, self.spec, Arc::clone(self.checkpoint.files()), first, options)?;
         let ran = entries.iter().map(|entry| fork.run(entry)).collect::<Result<Vec<_>, _>>()?;

@@ -94,6 +94,8 @@ pub struct VerdictReport {
     pub findings: Vec<VerdictFinding>,
     /// The steps that the state would take, in words.
     pub migration: Vec<String>,
+    /// Whether the state is made again by the candidate, from before it last stopped.
+    pub restores: bool,
     /// What the dry run showed; `None` when there was none.
     pub dry_run: Option<DryRun>,
     /// What running it beside the query showed; `None` when it did not.
@@ -119,6 +121,12 @@ impl VerdictReport {
     /// The candidate as people write it: the first twelve digits.
     pub fn candidate(&self) -> &str {
         self.to.get(..12).unwrap_or(&self.to)
+    }
+
+    /// Whether nothing but what is stored forbids it.
+    pub fn is_rejected_for_its_state(&self) -> bool {
+        let mut rejected = self.findings.iter().filter(|finding| finding.verdict == Verdict::Reject).peekable();
+        rejected.peek().is_some() && rejected.all(|finding| finding.check == Check::Declaration)
     }
 
     /// The findings in one line.

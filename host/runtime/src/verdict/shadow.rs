@@ -8,7 +8,7 @@
 //! The running query shares its rows and waits for nothing; a candidate that cannot keep up is told so.
 
 use super::dry_run::{EXAMPLES, SLOWER, compared};
-use super::{Check, DryRun, Verdict, VerdictFinding};
+use super::{Check, DryRun, Question, Verdict, VerdictFinding};
 use crate::query::{Fork, ForkOptions, LiveBatch};
 use crate::{QuerySpec, RuntimeError, Session};
 use millstream_checkpoint::Checkpoint;
@@ -28,6 +28,8 @@ pub(crate) struct Shadow<'a> {
     pub(crate) checkpoint: &'a Checkpoint,
     pub(crate) plugin: &'a str,
     pub(crate) component: &'a [u8],
+    /// Whether the state has to be migrated for it.
+    pub(crate) migrates: bool,
 }
 
 impl Shadow<'_> {
@@ -95,6 +97,12 @@ impl Shadow<'_> {
         if fork.is_none() {
             let components = BTreeMap::from([(self.plugin.to_owned(), self.component.to_vec())]);
             let options = ForkOptions { components, is_fed: true, ..ForkOptions::in_memory()? };
+            if self.migrates {
+                let (session, checkpoint, plugin) = (self.session, self.checkpoint, self.plugin);
+                let question =
+                    Question { session, checkpoint, spec: Some(self.spec), plugin, batches: 0, restores: false };
+                question.migrate_before(&first.entry, self.component, &options.own)?;
+            }
             let base = Arc::clone(self.checkpoint.files());
             *fork = Some(Fork::before(self.session, self.spec, base, first.entry.batch, options)?);
         }

@@ -10,6 +10,7 @@
 mod aggregate;
 mod fields;
 mod function;
+mod migration;
 mod processor;
 
 use std::collections::HashSet;
@@ -18,10 +19,11 @@ use crate::call::{Failure, Instance};
 use crate::export::Exports;
 use crate::limits::PluginLimits;
 use crate::processor::ProcessorSignature;
-use crate::signature::{AggregateSignature, FunctionSignature};
+use crate::signature::{AggregateSignature, FunctionSignature, MigrationStep};
 use crate::wire;
 use crate::wire::aggregate::{AggregateFunction, DescribeAggregates};
 use crate::wire::function::{DescribeFunctions, Function};
+use crate::wire::migration::{DescribeSteps, Step};
 use crate::wire::processor::{DescribeProcessors, ProcessorType};
 use fields::check_identifier;
 
@@ -34,6 +36,7 @@ pub(crate) struct Description {
     pub(crate) functions: Vec<FunctionSignature>,
     pub(crate) aggregates: Vec<AggregateSignature>,
     pub(crate) processors: Vec<ProcessorSignature>,
+    pub(crate) migrations: Vec<MigrationStep>,
 }
 
 /// The same as the guest told it.
@@ -42,6 +45,7 @@ pub(crate) struct Told {
     functions: Vec<Function>,
     aggregates: Vec<AggregateFunction>,
     processors: Vec<ProcessorType>,
+    migrations: Vec<Step>,
 }
 
 /// Asks a component for everything that it offers.
@@ -53,6 +57,9 @@ pub(crate) fn ask(instance: &mut Instance, exports: &Exports) -> Result<Told, Fa
     }
     if exports.has(wire::PROCESSOR) {
         told.processors = instance.call::<DescribeProcessors>(&limits, ())?;
+    }
+    if exports.has(wire::MIGRATION) {
+        told.migrations = instance.call::<DescribeSteps>(&limits, ())?;
     }
     Ok(told)
 }
@@ -68,7 +75,7 @@ impl Description {
         match names.0.len() {
             0 => Err("it has no functions".into()),
             many if many > THINGS => Err(format!("it has {many} functions, more than {THINGS}")),
-            _ => Ok(Self { functions, aggregates, processors }),
+            _ => Ok(Self { functions, aggregates, processors, migrations: migration::steps(told.migrations)? }),
         }
     }
 }
@@ -182,7 +189,7 @@ mod tests {
     #[test]
     fn names_are_unique_over_all_kinds() {
         let functions = vec![scalar("mean", vec![], vec![node("r", "l", 0)])];
-        let told = Told { functions, aggregates: vec![mean()], processors: vec![] };
+        let told = Told { functions, aggregates: vec![mean()], ..Told::default() };
         assert!(Description::check(told, &|_| true).unwrap_err().contains("`mean` is there twice"));
         assert!(Description::check(Told::default(), &|_| true).unwrap_err().contains("no functions"));
     }

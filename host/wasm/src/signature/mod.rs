@@ -1,8 +1,10 @@
 //! What a component says about what it offers, checked: one type per kind.
 
 mod aggregate;
+mod migration;
 
 pub use aggregate::AggregateSignature;
+pub use migration::MigrationStep;
 
 use arrow::datatypes::FieldRef;
 use std::fmt;

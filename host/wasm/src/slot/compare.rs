@@ -10,58 +10,62 @@ use crate::component::Component;
 use crate::processor::{ProcessorSignature, VariableSignature};
 use crate::signature::{AggregateSignature, FunctionSignature};
 
+/// What follows from a difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DifferenceKind {
+    /// A running query cannot go on with it.
+    Signature,
+    /// What is stored means something else: a running query cannot go on with it as it stands.
+    State,
+    /// A person must want it.
+    Permission,
+}
+
 /// One thing in which a component differs from the one whose place it is to take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// The function that it is about, if it is about one.
-    pub function: Option<String>,
+    /// What follows.
+    pub kind: DifferenceKind,
     /// What differs, in a sentence without a stop.
     pub what: String,
-    /// Whether a running query cannot go on with it. Otherwise a person must want it.
-    pub is_fatal: bool,
-    /// Whether it is about which state there is. A component cannot take the place of another in a plan that has other
-    /// state; where the query is planned anew, its state is compared with what is stored.
-    pub is_of_state: bool,
 }
 
 /// Every difference that a query notices which calls the functions in `used`; every function counts when that is not
-/// known. New functions are no difference, and neither is what happens to functions that nobody calls.
+/// known. New functions are no difference, and neither is what happens to functions that nobody
+/// calls.
 pub fn differences(old: &Component, new: &Component, used: Option<&BTreeSet<String>>) -> Vec<Difference> {
-    let mut differences = Vec::new();
     let is_used = |name: &str| used.is_none_or(|used| used.contains(name));
-    let fatal =
-        |name: &str, what| Difference { function: Some(name.to_owned()), what, is_fatal: true, is_of_state: false };
+    let (mut found, mut of_state) = (Vec::new(), Vec::new());
     for before in old.functions().iter().filter(|before| is_used(&before.name)) {
-        let mut found = Vec::new();
         match new.function(&before.name) {
             None => found.push(format!("function `{}` is gone", before.name)),
             Some((_, after)) => compare(before, after, &mut found),
         }
-        differences.extend(found.into_iter().map(|what| fatal(&before.name, what)));
     }
     for before in old.aggregates().iter().filter(|before| is_used(&before.name)) {
-        let mut found = Vec::new();
         match new.aggregate(&before.name) {
             None => found.push(format!("aggregate function `{}` is gone", before.name)),
-            Some((_, after)) => compare_aggregates(before, after, &mut found),
+            Some((_, after)) => {
+                compare_aggregates(before, after, &mut found);
+                compare_states(before, after, &mut of_state);
+            }
         }
-        differences.extend(found.into_iter().map(|what| fatal(&before.name, what)));
     }
     for before in old.processors().iter().filter(|before| is_used(&before.name)) {
-        let mut found = Vec::new();
         match new.processor(&before.name) {
             None => found.push(format!("processor `{}` is gone", before.name)),
             Some((_, after)) => {
                 compare_processors(before, after, &mut found);
-                let of_state = compare_variables(before, after).into_iter();
-                differences.extend(of_state.map(|what| Difference { is_of_state: true, ..fatal(&before.name, what) }));
+                compare_variables(before, after, &mut of_state);
             }
         }
-        differences.extend(found.into_iter().map(|what| fatal(&before.name, what)));
     }
+    let of_kind = |kind: DifferenceKind| move |what| Difference { kind, what };
+    let mut differences: Vec<Difference> = found.into_iter().map(of_kind(DifferenceKind::Signature)).collect();
+    differences.extend(of_state.into_iter().map(of_kind(DifferenceKind::State)));
     for permission in new.asks_for().difference(&old.asks_for()) {
         let what = format!("it asks for a new permission: `{permission}`");
-        differences.push(Difference { function: None, what, is_fatal: false, is_of_state: false });
+        differences.push(Difference { kind: DifferenceKind::Permission, what });
     }
     differences
 }
@@ -89,6 +93,13 @@ fn compare_aggregates(before: &AggregateSignature, after: &AggregateSignature, d
     let name = &before.name;
     columns(name, "argument", &before.arguments, &after.arguments, differences);
     columns(name, "result", slice::from_ref(&before.result), slice::from_ref(&after.result), differences);
+    if before.retracts && !after.retracts {
+        differences.push(format!("aggregate function `{name}` took rows back and does not"));
+    }
+}
+
+fn compare_states(before: &AggregateSignature, after: &AggregateSignature, differences: &mut Vec<String>) {
+    let name = &before.name;
     columns(name, "state column", &before.state, &after.state, differences);
     for (old, new) in before.state.iter().zip(&after.state) {
         if old.is_nullable() && !new.is_nullable() {
@@ -98,9 +109,6 @@ fn compare_aggregates(before: &AggregateSignature, after: &AggregateSignature, d
     if before.state_id != after.state_id {
         let (old, new) = (&before.state_id, &after.state_id);
         differences.push(format!("the state of `{name}` meant `{old}` and means `{new}`"));
-    }
-    if before.retracts && !after.retracts {
-        differences.push(format!("aggregate function `{name}` took rows back and does not"));
     }
 }
 
@@ -123,9 +131,8 @@ fn compare_processors(before: &ProcessorSignature, after: &ProcessorSignature, d
 }
 
 /// The variables that are others, or come in another order.
-fn compare_variables(before: &ProcessorSignature, after: &ProcessorSignature) -> Vec<String> {
+fn compare_variables(before: &ProcessorSignature, after: &ProcessorSignature, differences: &mut Vec<String>) {
     let name = &before.name;
-    let mut differences = Vec::new();
     for variable in &before.variables {
         match after.variable(&variable.name) {
             None => differences.push(format!("variable `{}` of `{name}` is gone", variable.name)),
@@ -143,7 +150,6 @@ fn compare_variables(before: &ProcessorSignature, after: &ProcessorSignature) ->
     if differences.is_empty() && order(before) != order(after) {
         differences.push(format!("the variables of `{name}` have another order"));
     }
-    differences
 }
 
 fn columns(function: &str, what: &str, before: &[FieldRef], after: &[FieldRef], differences: &mut Vec<String>) {

@@ -15,6 +15,7 @@ mod compare;
 mod faults;
 mod function;
 mod isolation;
+mod migration;
 mod outcome;
 mod processor;
 
@@ -24,7 +25,8 @@ use std::time::{Duration, Instant};
 
 use millstream_common::Digest;
 
-pub use compare::{Difference, differences};
+pub use compare::{Difference, DifferenceKind, differences};
+pub use migration::MigratedRows;
 pub use outcome::{DeadLetter, FaultPolicy, PluginMetrics, RowFault, ScalarOutcome, StatesOutcome, TableOutcome};
 
 use crate::account::{Account, CpuClock, Held, Spent};
@@ -198,8 +200,11 @@ impl PluginSlot {
         self.check_granted(next)?;
         let used = self.used_functions();
         let differences = differences(&self.component(), next, Some(&used));
-        let fatal: Vec<String> =
-            differences.into_iter().filter(|found| found.is_fatal).map(|found| found.what).collect();
+        let fatal: Vec<String> = differences
+            .into_iter()
+            .filter(|found| found.kind != DifferenceKind::Permission)
+            .map(|found| found.what)
+            .collect();
         if fatal.is_empty() {
             return Ok(());
         }

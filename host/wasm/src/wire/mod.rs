@@ -10,6 +10,7 @@
 
 pub(crate) mod aggregate;
 pub(crate) mod function;
+pub(crate) mod migration;
 pub(crate) mod processor;
 
 use wasmtime::component::{ComponentType, Lift, Lower};
@@ -28,6 +29,7 @@ pub(crate) const SCALAR: &str = "scalar";
 pub(crate) const TABLE: &str = "table";
 pub(crate) const AGGREGATE: &str = "aggregate";
 pub(crate) const PROCESSOR: &str = "processor";
+pub(crate) const MIGRATION: &str = "migration";
 
 /// The full name of an interface in a version of the package.
 pub(crate) fn interface(name: &str, version: &str) -> String {

@@ -171,15 +171,6 @@ impl Fork {
         self.run.next = entry.batch.next();
     }
 
-    /// The state files after the last batch that was run, or else those after `batch`.
-    pub(crate) fn state_or(&self, batch: BatchId) -> Result<BTreeMap<OperatorUid, Vec<StateManifest>>, RuntimeError> {
-        let found = self.run.retained.back().filter(|(last, _)| *last >= batch);
-        found.map(|(_, manifests)| manifests.clone()).ok_or_else(|| RuntimeError::Invalid {
-            reason: format!("there is no state after batch {batch}"),
-            hint: None,
-        })
-    }
-
     /// The state files after the last batch, per operator and partition.
     pub(crate) fn state(&self) -> BTreeMap<OperatorUid, Vec<StateManifest>> {
         self.run.retained.back().map(|(_, manifests)| manifests.clone()).unwrap_or_default()
