@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn names_are_unique_over_all_kinds() {
         let functions = vec![scalar("mean", vec![], vec![node("r", "l", 0)])];
-        let told = Told { functions, aggregates: vec![mean()] };
+        let told = Told { functions, aggregates: vec![mean()], ..Told::default() };
         assert!(Description::check(told, &|_| true).unwrap_err().contains("`mean` is there twice"));
         assert!(Description::check(Told::default(), &|_| true).unwrap_err().contains("no functions"));
     }
