@@ -36,6 +36,7 @@ pub(crate) use open::{
     query_input, tables as read_tables, without_checkpoint,
 };
 pub(crate) use output_digest::{EntriesDigest, output_digest};
+pub(crate) use planned::{PlannedWith, plan_with};
 pub use run::QueryRun;
 pub(crate) use run::look;
 pub use swap::{SwapGrounds, SwapRequest, Swapped};

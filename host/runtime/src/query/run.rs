@@ -15,7 +15,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use millstream_checkpoint::{
     Checkpoint, CheckpointError, ConnectorPin, Lease, LeaseHolder, OffsetEntry, OffsetRange, PluginPin, ResumePoint,
-    StatePin, StateSchemas,
+    StateSchemas,
 };
 use millstream_common::{
     BatchId, BatchTime, Clock, Digest, DurableFiles, OperatorUid, OutputMode, QueryId, ReadLimit, RunId, ScopedFiles,
