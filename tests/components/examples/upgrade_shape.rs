@@ -15,12 +15,7 @@ fn is(name: &str) -> bool {
     mark[16..end] == *name.as_bytes() && mark[end] == b'.'
 }
 
-fn function(
-    name: &str,
-    kind: describe::Kind,
-    argument: (&str, &str),
-    results: Vec<Field>,
-) -> describe::Function {
+fn function(name: &str, kind: describe::Kind, argument: (&str, &str), results: Vec<Field>) -> describe::Function {
     describe::Function {
         name: name.into(),
         kind,

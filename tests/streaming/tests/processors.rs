@@ -9,9 +9,7 @@ use millstream_plan::EventTime;
 use millstream_plan::ddl::parse_ddl;
 use millstream_runtime::batch_query::run_batch_query;
 use millstream_runtime::inspect::{CheckpointPlace, StateRequest, state};
-use millstream_runtime::{
-    PluginSpec, ProcessOptions, Progress, QueryRun, QuerySpec, Settings, StreamSpec, TableSpec,
-};
+use millstream_runtime::{PluginSpec, ProcessOptions, Progress, QueryRun, QuerySpec, Settings, StreamSpec, TableSpec};
 use millstream_sink::SinkSpec;
 use millstream_source::SourceSpec;
 use millstream_source::connectors::memory::MemoryStream;

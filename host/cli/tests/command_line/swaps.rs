@@ -61,11 +61,20 @@ fn a_plugin_is_swapped_while_the_query_runs_and_what_does_not_fit_is_refused() {
     console.run(&["checkpoint", "verify", "checkpoint"]).expect(0, &[]).prints(&["2 components", "all whole"]);
     for batch in [0, from - 1, from] {
         let replayed = console.run(&["replay", "query.toml", "--batch", &batch.to_string()]).expect(0, &[]);
-        replayed.prints(&["10 rows in", "plugin     shifts ", "output     ", "state      ", "the same: query-aggregate"]);
+        replayed.prints(&[
+            "10 rows in",
+            "plugin     shifts ",
+            "output     ",
+            "state      ",
+            "the same: query-aggregate",
+        ]);
     }
     console.run(&["replay", "query.toml", "--batch", "100000"]).expect(1, &["batch 100000 cannot be run again"]);
     let check = ["plugin", "check", &other, "--against", "query.toml"];
-    console.run(&check).expect(1, &[]).prints(&["verdict    reject", "argument `value` of `shift` was Int64 and is Utf8"]);
+    console
+        .run(&check)
+        .expect(1, &[])
+        .prints(&["verdict    reject", "argument `value` of `shift` was Int64 and is Utf8"]);
     let check = ["plugin", "check", &first, "--against", "checkpoint", "--json"];
     console.run(&check).expect(0, &[]).prints(&["\"verdict\": \"ok\"", "the query was not named"]);
 }
@@ -78,11 +87,11 @@ fn a_candidate_runs_in_the_shadow_of_the_query_and_a_rollback_makes_the_state_an
     let query = COUNTS.replace("SELECT value % 3", "SELECT sum(shift(value)) AS total, value % 3");
     let query = query.replace("format = \"noop\"", "format = \"json\"\noptions = { path = \"out\" }");
     let query = query.replace("\"complete\"", "\"append\"");
+    let query = query.replace("GROUP BY value % 3\"", "GROUP BY value % 3, timestamp\"");
     let query = query.replace(
-        "GROUP BY value % 3\"",
-        "GROUP BY value % 3, timestamp\"",
+        "format = \"rate-micro-batch\"",
+        "format = \"rate-micro-batch\"\nwatermark = { column = \"timestamp\", delay = \"0 seconds\" }",
     );
-    let query = query.replace("format = \"rate-micro-batch\"", "format = \"rate-micro-batch\"\nwatermark = { column = \"timestamp\", delay = \"0 seconds\" }");
     console.write("query.toml", format!("{query}[plugin.shifts]\ncomponent = \"{first}\"\n"));
     let mut running = console.start(&["run", "query.toml", "--trigger", "100 ms", "--progress", "progress.jsonl"]);
     running.wait_for_batches(3);

@@ -64,4 +64,3 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<(), Failure> {
         Verdict::NeedsApproval | Verdict::Reject => Err(Failure::said(Fault::Query)),
     }
 }
-
