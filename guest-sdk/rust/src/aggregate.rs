@@ -39,6 +39,9 @@ pub struct StatesOutput {
 /// The answer of a call that gives states.
 pub type States = Result<StatesOutput, CallError>;
 
+/// From states, the group of each row and the arguments to states without these rows.
+pub type Retract = fn(&Batch, &[u8], &Batch) -> States;
+
 /// An aggregate function of a plugin, as the attribute macro registers it. Groups of rows are 32-bit numbers,
 /// little-endian.
 #[derive(Debug)]
@@ -58,7 +61,7 @@ pub struct Aggregate {
     /// From the number of groups, the group of each state and the states.
     pub merge: fn(u32, &[u8], &Batch) -> States,
     /// From the states, the group of each row and the arguments.
-    pub retract: Option<fn(&Batch, &[u8], &Batch) -> States>,
+    pub retract: Option<Retract>,
     /// From the states.
     pub evaluate: fn(&Batch) -> Result<ScalarOutput, CallError>,
 }

@@ -17,6 +17,7 @@ use millstream_common::BatchId;
 
 /// Where a run begins.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "there is one in a run")]
 pub enum ResumePoint {
     /// No batch was ever defined.
     Fresh,

@@ -147,7 +147,7 @@ impl Exports {
     /// What is missing.
     pub(crate) fn of(compiled: &Component, names: &[String]) -> Result<Self, String> {
         let instance =
-            |interface: &str, version: &str| compiled.get_export_index(None, &wire::interface(interface, version));
+            |interface: &str, version: &str| compiled.get_export_index(None, wire::interface(interface, version));
         let version = wire::VERSIONS.into_iter().find(|version| instance(wire::DESCRIBE, version).is_some());
         let version = version.ok_or_else(|| missing(&wire::interface(wire::DESCRIBE, wire::VERSIONS[0]), names))?;
         let mut found = Vec::new();

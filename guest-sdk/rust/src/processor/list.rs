@@ -20,7 +20,7 @@ impl<T: Columns> ListState<T> {
 
     /// Whether there is any value.
     pub fn exists(&self) -> bool {
-        self.len() > 0
+        !self.is_empty()
     }
 
     /// The number of values.

@@ -21,7 +21,7 @@ impl<K: Columns + Ord, V: Columns> MapState<K, V> {
 
     /// Whether there is any value.
     pub fn exists(&self) -> bool {
-        self.len() > 0
+        !self.is_empty()
     }
 
     /// The number of values.

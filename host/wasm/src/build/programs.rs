@@ -38,7 +38,7 @@ impl Tool {
         if ours.is_file() {
             return Ok(ours);
         }
-        in_path(self.program).ok_or_else(|| BuildError::MissingTool {
+        in_path(self.program).ok_or(BuildError::MissingTool {
             language: self.language,
             program: self.program,
             looked_in: ours,

@@ -69,12 +69,15 @@ impl EncodedInvocation {
     }
 }
 
+type Buffers<'a> = Vec<&'a [u8]>;
+
 /// The lists of buffers that the wire's records point to.
 pub(super) struct Slices<'a> {
     of: &'a EncodedInvocation,
     keys: Vec<&'a [u8]>,
     rows: Vec<&'a [u8]>,
-    state: Vec<(Vec<&'a [u8]>, Vec<&'a [u8]>)>,
+    /// Map keys and columns, variable by variable.
+    state: Vec<(Buffers<'a>, Buffers<'a>)>,
 }
 
 impl Slices<'_> {
