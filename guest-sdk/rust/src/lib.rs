@@ -168,7 +168,7 @@ pub mod private {
     /// What the exports of a component are made of.
     #[cfg(target_arch = "wasm32")]
     pub mod bindings {
-        pub use crate::bindings::{aggregates, describing, functions, processors};
+        pub use crate::bindings::{aggregates, describing, functions, migrations, processors};
     }
     #[cfg(target_arch = "wasm32")]
     pub use crate::bindings::{
