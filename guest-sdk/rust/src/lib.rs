@@ -163,7 +163,9 @@ pub mod prelude {
 /// What the macros write. Not for people.
 #[doc(hidden)]
 pub mod private {
-    pub use crate::aggregate::{Aggregate, Aggregation, States, StatesOutput, accumulate, evaluate, merge, retract};
+    pub use crate::aggregate::{
+        Aggregate, Aggregation, Retract, States, StatesOutput, accumulate, evaluate, merge, retract,
+    };
     pub use crate::argument::{Argument, Column};
     /// What the exports of a component are made of.
     #[cfg(target_arch = "wasm32")]

@@ -57,7 +57,8 @@ pub use segment::{Segment, SegmentSlot};
 pub use session::SessionWindows;
 pub use sort::Sort;
 pub use state_family::{
-    ColumnsChange, FamilyMigrator, FamilyReader, PluginColumns, RowPart, StateFamily, StatePart, mark_plugin_state,
+    ColumnsChange, Convert, FamilyMigrator, FamilyReader, PluginColumns, RowPart, StateFamily, StatePart,
+    mark_plugin_state,
 };
 pub use union::Union;
 pub use unnest::Unnest;

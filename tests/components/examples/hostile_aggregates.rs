@@ -1,4 +1,5 @@
 //! Aggregate functions that do what none should.
+#![allow(clippy::no_effect, reason = "each does harm in one place and nothing in the others")]
 
 use millstream_sdk::prelude::*;
 use std::hint::black_box;

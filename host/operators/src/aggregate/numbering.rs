@@ -112,7 +112,7 @@ impl Numbering {
     /// The number of the key of each row.
     pub(crate) fn number(&mut self, columns: &[ArrayRef], numbers: &mut Vec<usize>) -> Result<(), ArrowError> {
         let rows = columns.first().map_or(0, |column| column.len());
-        let seen = columns.iter().map(|column| Seen::try_new(column)).collect::<Option<Vec<_>>>();
+        let seen = columns.iter().map(Seen::try_new).collect::<Option<Vec<_>>>();
         let fits =
             |seen: &[Seen<'_>]| seen.len() == self.kept.len() && columns.iter().all(|column| column.len() == rows);
         let Some(seen) = seen.filter(|seen| fits(seen)) else {

@@ -48,6 +48,9 @@ pub struct FamilyMigrator {
     origins: Vec<Origin>,
 }
 
+/// Makes new columns of stored ones: what changes, the columns of the keys, the stored columns.
+pub type Convert<'a, E> = dyn FnMut(&ColumnsChange, &[ArrayRef], Vec<ArrayRef>) -> Result<Vec<ArrayRef>, E> + 'a;
+
 impl FamilyMigrator {
     /// From what is stored to what is wanted.
     ///
@@ -93,7 +96,7 @@ impl FamilyMigrator {
         &self,
         keys: &ByteRows,
         values: &ByteRows,
-        convert: &mut dyn FnMut(&ColumnsChange, &[ArrayRef], Vec<ArrayRef>) -> Result<Vec<ArrayRef>, E>,
+        convert: &mut Convert<'_, E>,
     ) -> Result<ByteRows, E> {
         if self.changes.is_empty() {
             return Ok(values.clone());

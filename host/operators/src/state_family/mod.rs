@@ -21,7 +21,7 @@ mod reader;
 #[cfg(test)]
 mod tests;
 
-pub use migrator::{ColumnsChange, FamilyMigrator};
+pub use migrator::{ColumnsChange, Convert, FamilyMigrator};
 pub use plugin_mark::mark_plugin_state;
 pub(crate) use plugin_mark::plugin_state;
 pub use reader::FamilyReader;

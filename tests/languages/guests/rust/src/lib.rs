@@ -162,8 +162,10 @@ fn loops(x: i64) -> i64 {
 #[scalar_function]
 fn eats(x: i64) -> i64 {
     let mut eaten: Vec<Vec<u8>> = Vec::new();
-    while x == 13 {
-        eaten.push(vec![x as u8; 1 << 20]);
+    if x == 13 {
+        loop {
+            eaten.push(vec![x as u8; 1 << 20]);
+        }
     }
     x + eaten.len() as i64
 }
