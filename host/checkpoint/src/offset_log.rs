@@ -139,20 +139,35 @@ impl BatchEntry for OffsetEntry {
     }
 
     fn json(&self) -> Result<Vec<u8>, serde_json::Error> {
+        // Taken apart, so that a field that is added cannot be forgotten here.
+        let Self {
+            batch,
+            batch_time_ms,
+            watermark_ms,
+            sources,
+            settings,
+            plugins,
+            state_schemas,
+            connectors,
+            output_mode,
+            repartition,
+            border,
+        } = self;
         let changing = Changing {
-            batch: self.batch,
-            batch_time_ms: self.batch_time_ms,
-            watermark_ms: self.watermark_ms,
-            sources: &self.sources,
-            settings: &self.settings,
-            plugins: &self.plugins,
-            connectors: &self.connectors,
-            output_mode: self.output_mode,
-            repartition: self.repartition,
+            batch: *batch,
+            batch_time_ms: *batch_time_ms,
+            watermark_ms: *watermark_ms,
+            sources,
+            settings,
+            plugins,
+            connectors,
+            output_mode: *output_mode,
+            repartition: *repartition,
+            border: border.as_ref(),
         };
         let mut json = json_lines::to_vec(&changing, 0)?;
         // The schemas are the same for the whole run, so their text is there already: it is put in before the last brace.
-        let schemas = self.state_schemas.json()?;
+        let schemas = state_schemas.json()?;
         json.truncate(json.len() - END.len());
         json.reserve(SCHEMAS.len() + schemas.len() + END.len());
         for part in [SCHEMAS, schemas, END] {
@@ -177,6 +192,8 @@ struct Changing<'a> {
     connectors: &'a BTreeMap<String, ConnectorPin>,
     output_mode: Option<OutputMode>,
     repartition: Option<RepartitionPin>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    border: Option<&'a BorderPin>,
 }
 
 /// The folder `offsets`.

@@ -1,10 +1,11 @@
 //! The examples of `FORMAT.md` are what the program reads and writes.
 
-use crate::{CommitEntry, CommitLog, LeaseRecord, Metadata, OffsetEntry, OffsetLog, StateSchemas, SwapEntry};
+use crate::{BorderPin, CommitEntry, CommitLog, LeaseRecord, Metadata, OffsetEntry, OffsetLog, StateSchemas, SwapEntry};
 use millstream_common::BatchId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The JSON below a heading.
@@ -35,7 +36,9 @@ fn an_entry_is_written_with_its_schemas_and_read_back() {
     let entry: OffsetEntry = serde_json::from_value(example("offsets/N")).unwrap();
     let bare = OffsetEntry { batch: BatchId(42), state_schemas: StateSchemas::default(), ..entry.clone() };
     let log = OffsetLog::new(super::memory());
-    for entry in [entry, bare] {
+    let border = BorderPin { what: "state made anew".into(), restored: Some(BatchId(40)), state: BTreeMap::new() };
+    let border = OffsetEntry { batch: BatchId(43), border: Some(border), ..entry.clone() };
+    for entry in [entry, bare, border] {
         log.add(&entry).unwrap();
         assert_eq!(log.get(entry.batch).unwrap(), Some(entry));
     }

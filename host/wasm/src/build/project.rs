@@ -150,11 +150,13 @@ mod tests {
     use super::*;
 
     fn open(files: &[(&str, &str)]) -> Result<Project, BuildError> {
-        let folder = tempfile::tempdir().unwrap();
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path().join("words");
+        std::fs::create_dir_all(&folder).unwrap();
         for (name, text) in files {
-            std::fs::write(folder.path().join(name), text).unwrap();
+            std::fs::write(folder.join(name), text).unwrap();
         }
-        Project::open(folder.path())
+        Project::open(&folder)
     }
 
     #[test]
