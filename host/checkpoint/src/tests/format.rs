@@ -1,6 +1,8 @@
 //! The examples of `FORMAT.md` are what the program reads and writes.
 
-use crate::{BorderPin, CommitEntry, CommitLog, LeaseRecord, Metadata, OffsetEntry, OffsetLog, StateSchemas, SwapEntry};
+use crate::{
+    BorderPin, CommitEntry, CommitLog, LeaseRecord, Metadata, OffsetEntry, OffsetLog, StateSchemas, SwapEntry,
+};
 use millstream_common::BatchId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -165,7 +165,9 @@ impl Spill {
         }
         self.layers.retain(|layer| !layer.is_gone());
         let rows: u64 = self.layers.iter().map(|layer| layer.run.rows).sum();
-        if self.layers.len() > 1 && rows > 2 * self.keys + IDLE_ROWS {
+        // One run alone gets smaller only by what is hidden in it.
+        let can_shrink = self.layers.len() > 1 || self.layers.iter().any(|layer| layer.gone_through.is_some());
+        if can_shrink && rows > 2 * self.keys + IDLE_ROWS {
             return self.merge_from(folder, 0);
         }
         // The newest runs, up to the first that is more than twice as large as all after it.
