@@ -2,6 +2,8 @@
 //!
 //! An example that rots, or a command in the README that no longer works, fails here.
 
+pub mod first_steps;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
