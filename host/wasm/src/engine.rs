@@ -2,8 +2,8 @@
 //!
 //! Made once by whoever owns the process; `plan` loads components through it, slots take instances from it.
 //!
-//! Rule of its life: there is one constructor, so all components run under the same settings. A thread ticks every
-//! millisecond for the deadlines and ends when the last user of the engine is gone.
+//! Rule of its life: there is one constructor, so all components run under the same settings. From the first
+//! component on a thread ticks every millisecond for the deadlines; it ends when the last user of the engine is gone.
 //!
 //! It grants a guest nothing but `log`; what components import of WASI leads into an empty world.
 
@@ -34,6 +34,8 @@ pub struct PluginHost {
     /// With the empty world, once a component asked for it.
     wasi_linker: OnceLock<Linker<HostState>>,
     compiler: Compiler,
+    /// Whether the thread for the deadlines was started.
+    is_ticking: Mutex<bool>,
     compiled: Mutex<VecDeque<Arc<Component>>>,
     /// Components that are being loaded; whoever loads one holds its lock.
     loading: Mutex<HashMap<Digest, Arc<Mutex<()>>>>,
@@ -58,7 +60,7 @@ impl std::fmt::Debug for PluginHost {
 }
 
 impl PluginHost {
-    /// Starts an engine and its ticking thread. Components are compiled in this process and kept in memory only.
+    /// Starts an engine. Components are compiled in this process and kept in memory only.
     ///
     /// # Errors
     ///
@@ -76,7 +78,6 @@ impl PluginHost {
         let engine = engine()?;
         let mut linker = Linker::new(&engine);
         log::link(&mut linker).and_then(|()| permissions::link(&mut linker)).map_err(|e| engine_error(&e))?;
-        tick(&engine)?;
         let compiler =
             Compiler::new(&engine, options.compiler.clone(), options.compile.clone(), options.cache.as_ref());
         Ok(Arc::new(Self {
@@ -84,10 +85,21 @@ impl PluginHost {
             linker,
             wasi_linker: OnceLock::new(),
             compiler,
+            is_ticking: Mutex::default(),
             compiled: Mutex::default(),
             loading: Mutex::default(),
             tenants: Mutex::default(),
         }))
+    }
+
+    /// A process that runs no plugin has no thread that wakes it every millisecond.
+    fn start_ticking(&self) -> Result<(), WasmError> {
+        let mut is_ticking = self.is_ticking.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*is_ticking {
+            tick(&self.engine)?;
+            *is_ticking = true;
+        }
+        Ok(())
     }
 
     /// Compiles a component, checks that it is one of ours, and asks it for its functions. The same bytes are
@@ -108,6 +120,7 @@ impl PluginHost {
         if let Some(found) = self.known(digest) {
             return Ok(found);
         }
+        self.start_ticking()?;
         let loaded = load(self, name, bytes, digest).map(Arc::new);
         self.loading().remove(&digest);
         let component = loaded?;
@@ -179,7 +192,9 @@ fn engine() -> Result<Engine, WasmError> {
         .max_memories_per_component(4)
         .max_tables_per_component(64)
         .max_tables_per_module(8)
-        .table_elements(50_000);
+        .table_elements(50_000)
+        // Stacks for calls that wait: no call does, and each would be mapped and guarded at start.
+        .total_stacks(0);
     match Engine::new(config().allocation_strategy(InstanceAllocationStrategy::Pooling(pool))) {
         Ok(engine) => Ok(engine),
         Err(error) => {
