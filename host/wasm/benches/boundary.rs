@@ -2,7 +2,8 @@
 //!
 //! Cost model: a call costs a fixed part (entering the guest, allocating, one transfer each way) and a part per row (the
 //! copies, the guest's own compute with bounds checks and deadline checks). Thread CPU time, candidates interleaved,
-//! medians. Outputs are compared before anything is timed. Run with `cargo bench -p millstream-wasm --bench boundary`.
+//! medians. Outputs are compared before anything is timed. Run with `./x bench boundary`; behind it a case's name leaves
+//! the others out, and a number of rows behind that calls with so many rows until it is stopped, for a profiler.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program for people")]
 #![allow(unsafe_code, reason = "clock_gettime")]
@@ -166,8 +167,19 @@ fn main() {
     let limits = PluginLimits { deadline: Duration::from_secs(10), ..PluginLimits::default() };
     let slot = PluginSlot::new("bench", host, component, limits, FaultPolicy::Fail);
 
+    let mut wanted = std::env::args().skip(1).filter(|argument| !argument.starts_with('-'));
+    let (case, rows) = (wanted.next(), wanted.next());
+    let cases = || CASES.iter().filter(|it| case.as_ref().is_none_or(|name| name == it.name));
+    if let Some(rows) = rows {
+        let rows = rows.parse().unwrap();
+        let case = cases().next().unwrap();
+        let arguments = (case.arguments)(rows);
+        loop {
+            (case.plugin)(&slot, rows, &arguments);
+        }
+    }
     println!("plugin against native, thread CPU time, ns per row");
-    for case in &CASES {
+    for case in cases() {
         println!("\n{:<10}{:>10}{:>12}{:>12}{:>8}", case.name, "rows", "native", "plugin", "ratio");
         let mut points = Vec::new();
         for rows in ROWS {

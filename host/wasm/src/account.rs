@@ -8,6 +8,7 @@
 //!
 //! It does not stop a call that runs; the deadline does.
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -247,22 +248,50 @@ impl Drop for Held {
 }
 
 /// CPU time of this thread since another moment.
+///
+/// Reading the thread's clock is a call into the kernel and takes a good part of a microsecond, twice for each request:
+/// as long as a small request itself. So a request that follows a short one is timed by the wall clock, and as long as
+/// it is short, too, that is what it took: never less than its CPU time, and at most [`SHORT`] more. If it was long, it
+/// took at most the wall time, and at most the thread's CPU time since that was last read.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct CpuClock(Duration);
+pub(crate) struct CpuClock {
+    began: Instant,
+    cpu: Option<Duration>,
+}
+
+/// Requests up to this length are timed by the wall clock.
+const SHORT: Duration = Duration::from_micros(50);
+
+thread_local! {
+    /// Whether the last request of this thread was short, and the thread's CPU time when it was last read.
+    static LAST: Cell<(bool, Duration)> = const { Cell::new((false, Duration::ZERO)) };
+}
 
 impl CpuClock {
     pub(crate) fn start() -> Self {
-        Self(Self::now())
+        let (was_short, _) = LAST.get();
+        let cpu = (!was_short).then(Self::read);
+        Self { began: Instant::now(), cpu }
     }
 
     pub(crate) fn passed(self) -> Duration {
-        Self::now().saturating_sub(self.0)
+        let wall = self.began.elapsed();
+        let is_short = wall <= SHORT;
+        let (_, last) = LAST.get();
+        let took = if is_short { wall } else { wall.min(Self::read().saturating_sub(self.cpu.unwrap_or(last))) };
+        let (_, last) = LAST.get();
+        LAST.set((is_short, last));
+        took
     }
 
-    fn now() -> Duration {
+    /// The thread's CPU time.
+    fn read() -> Duration {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-        Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
+        let read = Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0));
+        let (was_short, _) = LAST.get();
+        LAST.set((was_short, read));
+        read
     }
 }
 
@@ -330,5 +359,25 @@ mod tests {
         drop(second);
         assert_eq!((own.spent().memory_bytes, own.spent().instances, own.spent().memory_high_bytes), (0, 0, 100));
         assert_eq!((tenant.spent().memory_bytes, tenant.spent().instances), (0, 0));
+    }
+
+    #[test]
+    fn waiting_is_not_cpu_time_and_computing_is() {
+        // Twice: the second time the first request was long, and after that short ones come before.
+        for _ in 0..2 {
+            let waits = CpuClock::start();
+            std::thread::sleep(30 * MS);
+            assert!(waits.passed() < 25 * MS);
+            let computes = CpuClock::start();
+            let began = Instant::now();
+            while began.elapsed() < 20 * MS {
+                std::hint::spin_loop();
+            }
+            let took = computes.passed();
+            assert!(took > Duration::ZERO && took <= began.elapsed(), "{took:?}");
+            for _ in 0..100 {
+                assert!(CpuClock::start().passed() < 20 * MS);
+            }
+        }
     }
 }
