@@ -79,6 +79,11 @@ impl TrustedKeys {
         }
     }
 
+    /// Adds all keys of another list.
+    pub fn merge(&mut self, other: Self) {
+        self.keys.extend(other.keys);
+    }
+
     /// The names of the keys, with the beginnings of their digests.
     pub fn names(&self) -> Vec<&str> {
         self.keys.iter().map(|key| key.name.as_str()).collect()
