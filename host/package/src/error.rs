@@ -230,7 +230,9 @@ impl Hint for PackageError {
                  file"
                     .to_owned()
             }
-            Self::TimedOut { .. } | Self::BadAnswer { .. } | Self::Redirect { .. } | Self::Io { .. } => return None,
+            Self::Unreachable { .. }
+            | Self::TimedOut { .. }
+            | Self::BadAnswer { .. } | Self::Redirect { .. } | Self::Io { .. } => return None,
         })
     }
 }

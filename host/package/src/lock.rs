@@ -82,15 +82,15 @@ impl LockFile {
         if raw.version != VERSION {
             return Err(bad(format!("it has the version {}, and this program knows {VERSION}", raw.version)));
         }
-        let entry = |(plugin, raw): (String, RawEntry)| {
-            let digest = |key: &str, text: &str| {
+        let entry = |(plugin, raw): (String, RawEntry)| -> Result<(String, LockEntry), PackageError> {
+            let digest = |key: &str, text: &str| -> Result<Digest, PackageError> {
                 let digest = text.strip_prefix("sha256:").and_then(|hex| hex.parse().ok());
                 digest.ok_or_else(|| bad(format!("`{key}` of `{plugin}` is no digest `sha256:…`")))
             };
             let (manifest, component) = (digest("manifest", &raw.manifest)?, digest("component", &raw.component)?);
             Ok((plugin, LockEntry { reference: raw.reference, manifest, component }))
         };
-        let entries = raw.plugin.into_iter().map(entry).collect::<Result<_, PackageError>>()?;
+        let entries = raw.plugin.into_iter().map(entry).collect::<Result<_, _>>()?;
         Ok(Self { path, entries })
     }
 

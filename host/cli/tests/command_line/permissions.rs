@@ -25,7 +25,7 @@ fn a_swap_shows_what_new_code_asks_for_and_what_it_gets() {
     running.wait_for_batches(2);
     running.wait_until("the control socket", || !console.names("run").is_empty());
     let check = |component: &str, host: &[&str]| {
-        console.run(&[&["plugin", "check", component, "--against", "query.toml"], host].concat())
+        console.run(&[&["plugin", "check", component, "--against", "query.toml"][..], host].concat())
     };
     let with_host = ["--host-file", "host.toml"];
     check("second.wasm", &with_host).expect(0, &[]).prints(&["verdict    ok\n", "asks for   nothing\n"]);

@@ -5,6 +5,7 @@
 
 use docker_credential::{CredentialRetrievalError, DockerCredential, get_credential_from_reader};
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
@@ -21,6 +22,16 @@ pub(super) enum Credentials {
     },
     /// A token that is given for others.
     Token(String),
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Anonymous => "Anonymous",
+            Self::User { .. } => "User",
+            Self::Token(_) => "Token",
+        })
+    }
 }
 
 /// What is known of us; the reason when it cannot be used. `env` is the environment.

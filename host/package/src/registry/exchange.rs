@@ -194,7 +194,7 @@ impl Exchange {
     async fn authorize(&self, challenge: Challenge, what: &str) -> Result<Option<HeaderValue>, PackageError> {
         let unusable = |reason: String| PackageError::Credentials { registry: self.registry.clone(), reason };
         let who = credentials::of(&self.registry, &|name| std::env::var_os(name)).map_err(unusable)?;
-        let header = |text: String| {
+        let header = |text: String| -> Result<Option<HeaderValue>, PackageError> {
             let mut value = HeaderValue::from_str(&text)
                 .map_err(|_| unusable("they have characters that cannot be sent".into()))?;
             value.set_sensitive(true);

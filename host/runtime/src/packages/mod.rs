@@ -84,7 +84,7 @@ impl Packages {
     /// When it cannot be had, or a signature is demanded and none is good.
     pub fn component(&self, named: &str) -> Result<Vec<u8>, QueryFileError> {
         match PackageReference::is_meant(named) {
-            true => Ok(self.fetch(&named.parse()?, None, &|_| None)?.bytes),
+            true => Ok(self.fetch(&named.parse::<PackageReference>()?, None, &|_| None)?.bytes),
             false => self.of_file(Path::new(named)),
         }
     }

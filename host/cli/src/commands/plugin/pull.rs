@@ -28,7 +28,7 @@ pub(crate) struct PullArguments {
 
 /// Does it.
 pub(crate) fn run(arguments: &PullArguments) -> Result<(), Failure> {
-    let reference: PackageReference = arguments.reference.parse().map_err(QueryFileError::from)?;
+    let reference = arguments.reference.parse::<PackageReference>().map_err(QueryFileError::from)?;
     let places = arguments.registry.places()?;
     let registry = arguments.registry.registry(&places, &reference);
     let packages = Packages::new(registry, places.packages.store().cloned(), places.packages.keys().cloned());

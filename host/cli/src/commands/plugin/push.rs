@@ -31,7 +31,7 @@ pub(crate) struct PushArguments {
 
 /// Does it.
 pub(crate) fn run(arguments: &PushArguments) -> Result<(), Failure> {
-    let reference: PackageReference = arguments.reference.parse().map_err(QueryFileError::from)?;
+    let reference = arguments.reference.parse::<PackageReference>().map_err(QueryFileError::from)?;
     let bytes = read_component(&arguments.file)?;
     // Nothing is pushed that no query could use.
     let report = component(&session::of_user(), &arguments.file.display().to_string(), &bytes)?;

@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &SignArguments) -> Result<(), Failure> {
 }
 
 fn sign_package(arguments: &SignArguments, key: &SigningKey) -> Result<Result<(), Failure>, PackageError> {
-    let reference: PackageReference = arguments.component.parse()?;
+    let reference = arguments.component.parse::<PackageReference>()?;
     let places = match arguments.registry.places() {
         Ok(places) => places,
         Err(failure) => return Ok(Err(failure)),

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::output;
 use clap::Args;
 use millstream_common::Digest;
-use millstream_runtime::package::TrustedKeys;
+use millstream_runtime::package::{PackageReference, TrustedKeys};
 use millstream_runtime::packages::Packages;
 use millstream_runtime::query_file::QueryFileError;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &VerifyArguments) -> Result<(), Failure> {
         let hint = "name one with `--key`, or a host file with [signatures]";
         return Err(Failure::query("no key is given to compare signatures with", Some(hint)));
     };
-    let registry = match arguments.component.parse() {
+    let registry = match arguments.component.parse::<PackageReference>() {
         Ok(reference) => arguments.registry.registry(&places, &reference),
         Err(_) => places.packages.registry().clone(),
     };
