@@ -181,9 +181,10 @@ impl Hint for WasmError {
     fn fault(&self) -> Fault {
         match self {
             Self::NotAComponent { .. } | Self::ForeignWorld { .. } | Self::BadDescription { .. } => Fault::Query,
-            Self::SwapRefused { .. } | Self::CompileLimit { .. } | Self::NotGranted { .. } | Self::NotAdmitted { .. } => {
-                Fault::Query
-            }
+            Self::SwapRefused { .. }
+            | Self::CompileLimit { .. }
+            | Self::NotGranted { .. }
+            | Self::NotAdmitted { .. } => Fault::Query,
             Self::Missing { .. } => Fault::Corrupt,
             Self::Unavailable { .. } | Self::Overdrawn { for_ever: false, .. } => Fault::Outside,
             Self::BadCall { .. } | Self::Engine { .. } => Fault::Bug,

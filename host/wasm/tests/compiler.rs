@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::Int64Type;
 use millstream_wasm::{
-    CacheOptions, Compilations, CompileLimits, CompilerProgram, FaultPolicy, PluginHost, PluginHostOptions, PluginLimits, PluginSlot,
-    WasmError, compile_stdin,
+    CacheOptions, Compilations, CompileLimits, CompilerProgram, FaultPolicy, PluginHost, PluginHostOptions,
+    PluginLimits, PluginSlot, WasmError, compile_stdin,
 };
 use raw::Guest;
 

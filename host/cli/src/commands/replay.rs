@@ -7,8 +7,8 @@ use crate::output;
 use crate::session;
 use clap::Args;
 use millstream_common::Fault;
-use millstream_runtime::replay::{Replay, replay};
 use millstream_runtime::Export;
+use millstream_runtime::replay::{Replay, replay};
 use std::fmt::Write;
 use std::path::PathBuf;
 

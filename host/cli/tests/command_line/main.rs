@@ -7,15 +7,15 @@ mod console;
 mod packages;
 mod permissions;
 mod plugins;
+mod queries;
 #[allow(dead_code, reason = "shared with another test")]
 #[path = "../../../wasm/tests/hostile/raw.rs"]
 mod raw;
-mod queries;
 mod refusals;
 #[allow(dead_code, reason = "shared with another test")]
 #[path = "../../../package/tests/registry/server.rs"]
 mod server;
-mod signatures;
 mod signals;
+mod signatures;
 mod state;
 mod swaps;

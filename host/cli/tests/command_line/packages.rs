@@ -51,7 +51,8 @@ const RUN: [&str; 4] = ["run", "query.toml", "--trigger", "once"];
 fn a_query_runs_the_bytes_that_its_lock_file_pins_wherever_the_tag_leads() {
     let (server, console) = (Server::open(), console());
     let reference = server.reference("acme/calls:1");
-    let first = console.run(&["plugin", "push", "first.wasm", &reference]).expect(0, &[]).prints(&["pushed     oci://"]);
+    let first =
+        console.run(&["plugin", "push", "first.wasm", &reference]).expect(0, &[]).prints(&["pushed     oci://"]);
     let first = told(&first, "component");
     console
         .run(&["plugin", "pull", &reference, "--out", "pulled.wasm"])
@@ -74,10 +75,11 @@ fn a_query_runs_the_bytes_that_its_lock_file_pins_wherever_the_tag_leads() {
     console.run(&locked).expect(0, &[&format!("plugin      calls {}", &first[..12])]);
     console.run(&["plugin", "lock", "query.toml"]).expect(0, &[]).prints(&["unchanged  calls "]);
     console.run(&["plugin", "update", "query.toml", "others"]).expect(1, &["the query has no plugin `others`"]);
-    console
-        .run(&["plugin", "update", "query.toml", "calls"])
-        .expect(0, &[])
-        .prints(&[&format!("moved      calls {reference} {} -> {}", &first[..12], &second[..12])]);
+    console.run(&["plugin", "update", "query.toml", "calls"]).expect(0, &[]).prints(&[&format!(
+        "moved      calls {reference} {} -> {}",
+        &first[..12],
+        &second[..12]
+    )]);
     console.run(&locked).expect(0, &[&format!("plugin      calls {}", &second[..12])]);
 
     // Without the registry: from where pulled packages are, then from the checkpoint, then not at all.
@@ -130,7 +132,9 @@ fn what_is_no_component_is_not_pushed_and_a_foreign_registry_is_not_asked() {
     console.write("text.wasm", "hello");
     let reference = server.reference("acme/calls:1");
     console.run(&["plugin", "push", "text.wasm", &reference]).expect(1, &["is not a WebAssembly component"]);
-    console.run(&["plugin", "push", "first.wasm", "calls:1"]).expect(1, &["is no reference to a package", "hint: write `oci://"]);
+    console
+        .run(&["plugin", "push", "first.wasm", "calls:1"])
+        .expect(1, &["is no reference to a package", "hint: write `oci://"]);
     console.write("host.toml", "[registries]\nallow = [\"registry.example.com\"]\n");
     name_component(&console, &reference);
     let run = [&RUN[..], &["--host-file", "host.toml"]].concat();

@@ -85,7 +85,9 @@ fn a_package_starts_with_a_good_signature_of_its_own_digest_and_repository_only(
     let second = registry.resolve(&reference).unwrap().digest;
     let replayed = ImageSignature::make(&good, &reference.place(), first).unwrap();
     registry.push_signature(&reference, second, &replayed).unwrap();
-    console.run(&["plugin", "update", "query.toml", "--host-file", "host.toml"]).expect(1, &["it is over another manifest"]);
+    console
+        .run(&["plugin", "update", "query.toml", "--host-file", "host.toml"])
+        .expect(1, &["it is over another manifest"]);
     let other = ImageSignature::make(&good, "registry.example.com/acme/calls", second).unwrap();
     registry.push_signature(&reference, second, &other).unwrap();
     let refused = console.run(&["plugin", "pull", &text, "--host-file", "host.toml"]);

@@ -78,7 +78,9 @@ mod tests {
             bearer("https://a/token", Some("a, b"))
         );
         assert_eq!(of("bearer service=s, realm=\"a\\\"b\""), bearer("a\"b", Some("s")));
-        for garbage in ["", "Bearer", "Bearer realm=\"", "Bearer service=\"s\"", "Negotiate abc", "Bearer ===", "Bearer \\"] {
+        for garbage in
+            ["", "Bearer", "Bearer realm=\"", "Bearer service=\"s\"", "Negotiate abc", "Bearer ===", "Bearer \\"]
+        {
             assert_eq!(of(garbage), None, "{garbage}");
         }
     }

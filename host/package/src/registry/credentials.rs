@@ -16,10 +16,7 @@ pub(super) enum Credentials {
     /// Nobody.
     Anonymous,
     /// A user with a password.
-    User {
-        name: String,
-        password: String,
-    },
+    User { name: String, password: String },
     /// A token that is given for others.
     Token(String),
 }
@@ -57,7 +54,9 @@ pub(super) fn of(registry: &str, env: &dyn Fn(&str) -> Option<OsString>) -> Resu
 fn files(env: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let folder = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let mut files: Vec<PathBuf> = folder("REGISTRY_AUTH_FILE").into_iter().collect();
-    files.extend(folder("DOCKER_CONFIG").or_else(|| Some(folder("HOME")?.join(".docker"))).map(|dir| dir.join("config.json")));
+    files.extend(
+        folder("DOCKER_CONFIG").or_else(|| Some(folder("HOME")?.join(".docker"))).map(|dir| dir.join("config.json")),
+    );
     files.extend(folder("XDG_RUNTIME_DIR").map(|dir| dir.join("containers/auth.json")));
     files
 }

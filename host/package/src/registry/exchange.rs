@@ -8,7 +8,9 @@ use super::challenge::Challenge;
 use super::credentials::{self, Credentials};
 use crate::{PackageError, PackageReference};
 use bytes::Bytes;
-use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE};
+use reqwest::header::{
+    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE,
+};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Response};
 use serde::Deserialize;
@@ -134,7 +136,8 @@ impl Exchange {
     /// Where a registry wants an upload; on itself only, for the bytes go there with our authorization.
     pub(super) fn location(&self, answer: &Answer) -> Result<Url, PackageError> {
         let told = answer.header("location").ok_or_else(|| self.bad(&answer.what, "it names no place".into()))?;
-        let url = self.base.join(told).map_err(|_| self.bad(&answer.what, "the place that it names is no URL".into()))?;
+        let url =
+            self.base.join(told).map_err(|_| self.bad(&answer.what, "the place that it names is no URL".into()))?;
         if url.origin() != self.base.origin() {
             return Err(self.redirect(&answer.what, &url, "uploads go to the registry itself"));
         }
@@ -179,7 +182,11 @@ impl Exchange {
             let next = url.join(told).map_err(|_| self.bad(&want.what, "it sends us to no URL".into()))?;
             if next.origin() != self.base.origin() {
                 if !want.follows {
-                    return Err(self.redirect(&want.what, &next, "only the bytes of a component may come from elsewhere"));
+                    return Err(self.redirect(
+                        &want.what,
+                        &next,
+                        "only the bytes of a component may come from elsewhere",
+                    ));
                 }
                 if next.scheme() != "https" && !(self.is_plain && next.host_str().is_some_and(is_of_this_machine)) {
                     return Err(self.redirect(&want.what, &next, "it is not over TLS"));
@@ -233,7 +240,11 @@ impl Exchange {
         pairs.extend(service.map(|service| ("service", service)));
         let request = match who {
             Credentials::Token(token) => {
-                pairs.extend([("grant_type", "refresh_token"), ("refresh_token", token), ("client_id", "millstream")]);
+                pairs.extend([
+                    ("grant_type", "refresh_token"),
+                    ("refresh_token", token.as_str()),
+                    ("client_id", "millstream"),
+                ]);
                 let form = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
                 let form_type = HeaderValue::from_static("application/x-www-form-urlencoded");
                 self.client.post(url).header(CONTENT_TYPE, form_type).body(form)
@@ -307,8 +318,7 @@ impl Answer {
 
     /// The body, of at most `limit` bytes.
     pub(super) async fn body(&mut self, limit: u64) -> Result<Vec<u8>, PackageError> {
-        let too_large =
-            || PackageError::TooLarge { registry: self.registry.clone(), what: self.what.clone(), limit };
+        let too_large = || PackageError::TooLarge { registry: self.registry.clone(), what: self.what.clone(), limit };
         if self.response.content_length().is_some_and(|length| length > limit) {
             return Err(too_large());
         }

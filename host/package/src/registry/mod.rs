@@ -119,11 +119,7 @@ impl Registry {
     ///
     /// # Errors
     /// When the registry cannot be reached, or the bytes are others or too many.
-    pub fn component(
-        &self,
-        reference: &PackageReference,
-        package: PackageManifest,
-    ) -> Result<Vec<u8>, PackageError> {
+    pub fn component(&self, reference: &PackageReference, package: PackageManifest) -> Result<Vec<u8>, PackageError> {
         let limit = self.options.component_bytes;
         self.exchange(reference, "pull", async |exchange| {
             let what = format!("the component of `{reference}`");
@@ -280,7 +276,8 @@ async fn fetch_manifest(
     what: &str,
 ) -> Result<Option<Vec<u8>>, PackageError> {
     let want = Want::new(Method::GET, exchange.url(&format!("manifests/{wanted}"))?, what);
-    let accept = HeaderValue::from_static("application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json");
+    let accept =
+        HeaderValue::from_static("application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json");
     let mut answer = exchange.send(want.with(ACCEPT, accept)).await?;
     if answer.status() == 404 {
         return Ok(None);

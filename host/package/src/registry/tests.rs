@@ -14,7 +14,8 @@ fn serve(deed: impl Fn(&str, &str, &mut TcpStream) -> std::io::Result<()> + Send
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let heads = Arc::new(Mutex::new(Vec::new()));
-    let (deed, seen): (Arc<Deed>, _) = (Arc::new(deed), Arc::clone(&heads));
+    let deed: Arc<Deed> = Arc::new(deed);
+    let seen = Arc::clone(&heads);
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let (deed, seen) = (Arc::clone(&deed), Arc::clone(&seen));
@@ -87,7 +88,10 @@ fn a_package_comes_as_it_was_promised() {
 #[test]
 fn other_bytes_than_promised_are_refused() {
     let error = pull(&registry(b"component", b"Component"), ":1").unwrap_err();
-    assert!(matches!(&error, PackageError::WrongDigest { wanted, .. } if *wanted == Digest::of(b"component")), "{error}");
+    assert!(
+        matches!(&error, PackageError::WrongDigest { wanted, .. } if *wanted == Digest::of(b"component")),
+        "{error}"
+    );
     let error = pull(&registry(b"component", b"comp"), ":1").unwrap_err();
     assert!(matches!(&error, PackageError::WrongDigest { .. }), "{error}");
     let error = pull(&registry(b"component", b"component and more"), ":1").unwrap_err();
@@ -143,7 +147,8 @@ fn floods_and_silence_end_at_their_limits() {
 
 #[test]
 fn what_is_no_package_is_told() {
-    let gives = |body: &'static str| pull(&serve(move |_, _, stream| answer(stream, "200 OK", "", body.as_bytes())), ":1");
+    let gives =
+        |body: &'static str| pull(&serve(move |_, _, stream| answer(stream, "200 OK", "", body.as_bytes())), ":1");
     assert!(gives("<html>").unwrap_err().to_string().contains("is no plugin: its manifest does not have the form"));
     assert!(gives("{\"manifests\":[]}").unwrap_err().to_string().contains("index of several images"));
     let says = |status: &'static str, body: &'static str| {
@@ -160,11 +165,13 @@ fn what_is_no_package_is_told() {
 fn nobody_sends_us_where_we_do_not_go() {
     let elsewhere = registry(b"component", b"component");
     let to = elsewhere.address.clone();
-    let redirecting = serve(move |path, _, stream| {
-        answer(stream, "307 Temporary", &format!("Location: http://{to}{path}\r\n"), b"")
-    });
+    let redirecting =
+        serve(move |path, _, stream| answer(stream, "307 Temporary", &format!("Location: http://{to}{path}\r\n"), b""));
     let error = pull(&redirecting, ":1").unwrap_err();
-    assert!(matches!(&error, PackageError::Redirect { to, .. } if *to == format!("http://{}", elsewhere.address)), "{error}");
+    assert!(
+        matches!(&error, PackageError::Redirect { to, .. } if *to == format!("http://{}", elsewhere.address)),
+        "{error}"
+    );
     assert!(elsewhere.heads.lock().unwrap().is_empty());
 
     // Bytes whose digest is known may come from elsewhere, over TLS or from this machine.
@@ -204,13 +211,14 @@ fn we_say_who_we_are_only_when_asked_and_never_to_a_stranger() {
             let headers = format!("WWW-Authenticate: Bearer realm=\"http://{realm}/token\",service=\"s\"\r\n");
             return answer(stream, "401 Unauthorized", &headers, b"");
         }
-        answer(stream, "200 OK", "", if path.contains("/manifests/") { &manifest } else { b"component" })
+        answer(stream, "200 OK", "", if path.contains("/manifests/") { &manifest[..] } else { &b"component"[..] })
     });
     assert_eq!(pull(&guarded, ":1").unwrap(), b"component");
     let first = guarded.heads.lock().unwrap()[0].to_ascii_lowercase();
     assert!(!first.contains("authorization"), "{first}");
 
-    let closed = serve(|_, _, stream| answer(stream, "401 Unauthorized", "WWW-Authenticate: Basic realm=\"r\"\r\n", b""));
+    let closed =
+        serve(|_, _, stream| answer(stream, "401 Unauthorized", "WWW-Authenticate: Basic realm=\"r\"\r\n", b""));
     let error = pull(&closed, ":1").unwrap_err();
     assert!(matches!(&error, PackageError::Denied { .. }), "{error}");
     assert!(millstream_common::Hint::hint(&error).unwrap().contains("docker login 127.0.0.1:"));

@@ -136,9 +136,8 @@ impl SigningKey {
         let key = PrivatePkcs8KeyDer::from_pem_slice(&pem)
             .map_err(|_| bad("it does not begin with `-----BEGIN PRIVATE KEY-----`"))?;
         let random = SystemRandom::new();
-        let pair =
-            EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, key.secret_pkcs8_der(), &random)
-                .map_err(|_| bad("it is a key of another kind than ECDSA over P-256"))?;
+        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, key.secret_pkcs8_der(), &random)
+            .map_err(|_| bad("it is a key of another kind than ECDSA over P-256"))?;
         Ok(Self { pair, random })
     }
 

@@ -18,7 +18,7 @@ mod key;
 mod payload;
 
 pub use evidence::{Evidence, ImageSignature, signature_file};
-pub use key::{SigningKey, TrustedKeys};
 #[cfg(test)]
 pub(crate) use key::new_key;
+pub use key::{SigningKey, TrustedKeys};
 pub(crate) use payload::{Payload, SIGNATURE_ANNOTATION, SIMPLE_SIGNING, signature_tag};

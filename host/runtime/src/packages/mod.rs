@@ -138,7 +138,8 @@ impl Packages {
         if self.keys.is_some() {
             let place = reference.place();
             let signatures = self.registry.signatures(&wanted, found.manifest)?;
-            let evidence = signatures.iter().map(|signature| Evidence::of_package(&place, &resolved.manifest, signature));
+            let evidence =
+                signatures.iter().map(|signature| Evidence::of_package(&place, &resolved.manifest, signature));
             let at = reference.at(found.manifest).to_string();
             self.vouch((&format!("package `{reference}`"), &at), &bytes, evidence.collect())?;
         }
@@ -246,7 +247,6 @@ fn file_evidence(component: &Path) -> Result<Option<Evidence>, PackageError> {
     let signature = String::from_utf8_lossy(&bytes).trim().to_owned();
     Ok(Some(Evidence::File { signature }))
 }
-
 
 #[cfg(test)]
 mod tests;

@@ -116,12 +116,18 @@ impl HostPackages {
 /// The keys of files.
 fn trusted(text: &SourceText, key: &str, raw: &Spanned<Vec<Spanned<String>>>) -> Result<TrustedKeys, QueryFileError> {
     if raw.get_ref().is_empty() {
-        return Err(text.invalid(raw, key, "[]", "without a key nothing could run; leave it out to demand no signature"));
+        return Err(text.invalid(
+            raw,
+            key,
+            "[]",
+            "without a key nothing could run; leave it out to demand no signature",
+        ));
     }
     let mut trusted = TrustedKeys::default();
     for file in raw.get_ref() {
         let path = text.resolve(file.get_ref());
-        let bad = |error: PackageError| text.invalid(file, key, file.get_ref(), millstream_common::describe_chain(&error));
+        let bad =
+            |error: PackageError| text.invalid(file, key, file.get_ref(), millstream_common::describe_chain(&error));
         let read = TrustedKeys::read([Path::new(&path)]).map_err(bad)?;
         trusted.merge(read);
     }
@@ -176,12 +182,7 @@ impl<'a> Fetching<'a> {
         }
     }
 
-    fn package(
-        &mut self,
-        place: Place,
-        plugin: &str,
-        named: &str,
-    ) -> Result<(Vec<u8>, String), QueryFileError> {
+    fn package(&mut self, place: Place, plugin: &str, named: &str) -> Result<(Vec<u8>, String), QueryFileError> {
         let failed = |source| of_plugin(place.clone(), plugin, source);
         let reference: PackageReference = named.parse().map_err(failed)?;
         let is_updated = self.update.is_some_and(|names| names.is_empty() || names.iter().any(|name| name == plugin));

@@ -1,9 +1,9 @@
 //! Plugins: what the query asks for, under what the operator grants.
 
 use super::host_file::{HostFile, RawGrants};
+use super::packaging::Fetching;
 use super::raw::RawPlugin;
 use super::scalar::Scalar;
-use super::packaging::Fetching;
 use super::text::SourceText;
 use super::{Origin, QueryFileError, Value, accounts, permissions, size};
 use crate::PluginSpec;
@@ -168,7 +168,12 @@ pub(super) fn plugin(
         deadline: deadline.0,
         result_bytes: result.0,
         log_bytes_per_call: grants.log_bytes_per_call,
-        permissions: Arc::new(permissions::of_plugin(text, name, (&host.permissions, host.asked_anew), &plugin.config)?),
+        permissions: Arc::new(permissions::of_plugin(
+            text,
+            name,
+            (&host.permissions, host.asked_anew),
+            &plugin.config,
+        )?),
         account: grants.account.clone(),
         ..PluginLimits::default()
     };

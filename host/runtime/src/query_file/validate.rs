@@ -97,7 +97,10 @@ fn kept(place: &str, object_store: &[(String, String, Origin)], digest: Digest) 
     match PluginStore::new(files).get(&digest) {
         Ok(bytes) => Some(bytes.to_vec()),
         Err(error) => {
-            tracing::debug!("component {digest} is not in the checkpoint: {}", millstream_common::describe_chain(&error));
+            tracing::debug!(
+                "component {digest} is not in the checkpoint: {}",
+                millstream_common::describe_chain(&error)
+            );
             None
         }
     }
