@@ -5,7 +5,6 @@ use crate::failure::Failure;
 use crate::output;
 use clap::Args;
 use millstream_runtime::package::PackageReference;
-use millstream_runtime::packages::Packages;
 use millstream_runtime::query_file::QueryFileError;
 use std::path::{Path, PathBuf};
 
@@ -29,9 +28,7 @@ pub(crate) struct PullArguments {
 /// Does it.
 pub(crate) fn run(arguments: &PullArguments) -> Result<(), Failure> {
     let reference = arguments.reference.parse::<PackageReference>().map_err(QueryFileError::from)?;
-    let places = arguments.registry.places()?;
-    let registry = arguments.registry.registry(&places, &reference);
-    let packages = Packages::new(registry, places.packages.store().cloned(), places.packages.keys().cloned());
+    let (_, packages) = arguments.registry.packages(&arguments.reference)?;
     let fetched = packages.fetch(&reference, None, &|_| None).map_err(QueryFileError::from)?;
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.wasm", reference.name())));
     write(&out, &fetched.bytes)?;
