@@ -21,4 +21,6 @@ pub use evidence::{Evidence, ImageSignature, signature_file};
 #[cfg(test)]
 pub(crate) use key::new_key;
 pub use key::{SigningKey, TrustedKeys};
-pub(crate) use payload::{Payload, SIGNATURE_ANNOTATION, SIMPLE_SIGNING, signature_tag};
+#[cfg(test)]
+pub(crate) use payload::Payload;
+pub(crate) use payload::{SIGNATURE_ANNOTATION, SIMPLE_SIGNING, signature_tag};
