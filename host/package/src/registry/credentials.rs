@@ -9,6 +9,8 @@ use std::fmt;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
 
 /// Who we are.
 #[derive(Clone, PartialEq, Eq)]
@@ -31,8 +33,21 @@ impl fmt::Debug for Credentials {
     }
 }
 
+/// What the environment of this process knows of us. A helper that does not answer is given up after `time`.
+pub(super) fn of_process(registry: &str, time: Duration) -> Result<Credentials, String> {
+    let (sender, receiver) = sync_channel(1);
+    let asked = registry.to_owned();
+    let ask = move || {
+        // Nobody listens any more when it took too long.
+        let _ = sender.send(of(&asked, &|name| std::env::var_os(name)));
+    };
+    let spawned = std::thread::Builder::new().name("credentials".into()).spawn(ask);
+    spawned.map_err(|error| format!("no thread to ask for them: {error}"))?;
+    receiver.recv_timeout(time).unwrap_or_else(|_| Err(format!("a helper did not answer within {time:?}")))
+}
+
 /// What is known of us; the reason when it cannot be used. `env` is the environment.
-pub(super) fn of(registry: &str, env: &dyn Fn(&str) -> Option<OsString>) -> Result<Credentials, String> {
+fn of(registry: &str, env: &dyn Fn(&str) -> Option<OsString>) -> Result<Credentials, String> {
     // The name under which the registry of Docker has always been kept.
     let server = if registry == "docker.io" { "https://index.docker.io/v1/" } else { registry };
     if let Some(text) = env("DOCKER_AUTH_CONFIG").filter(|text| !text.is_empty()) {

@@ -200,7 +200,7 @@ impl Exchange {
     /// What is sent from now on; `None` when we are nobody and nobody is let in.
     async fn authorize(&self, challenge: Challenge, what: &str) -> Result<Option<HeaderValue>, PackageError> {
         let unusable = |reason: String| PackageError::Credentials { registry: self.registry.clone(), reason };
-        let who = credentials::of(&self.registry, &|name| std::env::var_os(name)).map_err(unusable)?;
+        let who = credentials::of_process(&self.registry, self.limits.idle).map_err(unusable)?;
         let header = |text: String| -> Result<Option<HeaderValue>, PackageError> {
             let mut value = HeaderValue::from_str(&text)
                 .map_err(|_| unusable("they have characters that cannot be sent".into()))?;
