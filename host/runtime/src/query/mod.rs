@@ -15,6 +15,7 @@ mod border;
 mod changes;
 mod fork;
 mod handle;
+mod input_digest;
 mod late_rows;
 mod open;
 mod output_digest;
@@ -30,6 +31,7 @@ pub use border::Remake;
 pub use changes::{ColumnChange, QueryChange};
 pub(crate) use changes::{advice, describe as describe_changes, families_of, operators as state_changes};
 pub(crate) use fork::{Fork, ForkOptions, Output, Ran};
+pub(crate) use input_digest::InputPins;
 pub use handle::{ProgressListener, QueryStatus, StreamingQuery};
 pub(crate) use open::{
     RunningPlugin, check_mode, check_opened, check_sink, checkpoint_option, folder_of_its_own, load_plugins, plan,

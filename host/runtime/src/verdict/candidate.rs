@@ -154,6 +154,7 @@ impl Question<'_> {
         let used = planned.as_ref().map(|planned| &planned.functions);
         let names = old.functions().iter().map(|function| &function.name);
         let names = names.chain(old.aggregates().iter().map(|function| &function.name));
+        let names = names.chain(old.sources().iter().map(|source| &source.name));
         report.used = names.filter(|name| used.is_none_or(|used| used.contains(*name))).cloned().collect();
         if planned.is_none() {
             report
