@@ -5,11 +5,12 @@
 
 use millstream_common::{BatchId, Fault, Hint, Options, OutputMode, StopSignal, Trigger, describe_chain};
 use millstream_plan::EventTime;
+use millstream_runtime::batch_query::run_batch_query;
 use millstream_runtime::inspect::CheckpointPlace;
 use millstream_runtime::replay::replay;
 use millstream_runtime::verdict::{Verdict, VerdictReport, VerdictRequest, check_component};
 use millstream_runtime::{
-    PluginSpec, Progress, QueryRun, QuerySpec, RuntimeError, Settings, StreamSpec, SwapGrounds, run_batch_query,
+    PluginSpec, Progress, QueryRun, QuerySpec, RuntimeError, Settings, StreamSpec, SwapGrounds,
 };
 use millstream_sink::SinkSpec;
 use millstream_source::contract;
