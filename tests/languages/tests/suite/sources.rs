@@ -26,17 +26,10 @@ fn pages(source: &SourceCalls, start: &str, end: &str) -> Vec<(RecordBatch, Opti
     }
 }
 
-/// Languages that have sources; the others have none yet.
-fn with_sources() -> impl Iterator<Item = &'static Guest> {
-    others().iter().filter(|guest| !WITHOUT.contains(&guest.name.as_str()))
-}
-
-const WITHOUT: [&str; 4] = ["c", "javascript", "python", "typescript"];
-
 #[test]
 fn every_language_offers_the_same_source() {
     let (_, expected) = measure().component().source("ledger").unwrap();
-    for guest in with_sources() {
+    for guest in others() {
         let (_, found) = guest.component().source("ledger").unwrap_or_else(|| panic!("{} has none", guest.name));
         assert_eq!(found.to_string(), expected.to_string(), "{}", guest.name);
         assert_eq!(found, expected, "{}", guest.name);
@@ -61,7 +54,7 @@ fn offsets_are_those_of_rust() {
     };
     let expected = asked(measure());
     assert_eq!(expected[3..5], ["12345678900", "12345678901"]);
-    for guest in with_sources() {
+    for guest in others() {
         assert_eq!(asked(guest), expected, "{}", guest.name);
     }
 }
@@ -71,7 +64,7 @@ fn rows_and_pages_are_those_of_rust_also_with_fresh_instances() {
     for (start, end) in [("0", "10"), ("5", "5"), ("3", "1003"), ("999", "3001"), ("0", "8192")] {
         let expected = pages(&ledger(measure(), &[("rows", "10000")], false), start, end);
         assert!(expected.iter().all(|(rows, _)| rows.num_rows() <= 1000));
-        for guest in with_sources() {
+        for guest in others() {
             for recycle in [false, true] {
                 let found = pages(&ledger(guest, &[("rows", "10000")], recycle), start, end);
                 assert_eq!(found, expected, "({start}, {end}] in {}", guest.name);
@@ -92,14 +85,14 @@ fn refusals_have_the_same_words_and_are_of_the_same_kind() {
     let expected = told(measure());
     assert!(expected[0].contains("cannot compute") && expected[0].contains("row 50 is away"), "{expected:?}");
     assert!(expected[1].contains("refused") && expected[1].contains("there are 100 rows, not 101"), "{expected:?}");
-    for guest in with_sources() {
+    for guest in others() {
         assert_eq!(told(guest), expected, "{}", guest.name);
     }
 }
 
 #[test]
 fn a_hundred_ranges_of_eight_thousand_rows_come_right() {
-    for guest in with_sources() {
+    for guest in others() {
         let source = ledger(guest, &[("rows", "1000000")], false);
         let mut rows = 0;
         for range in 0..100_u64 {
