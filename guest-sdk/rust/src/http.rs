@@ -144,7 +144,8 @@ impl Response {
     /// # Errors
     /// When it is no UTF-8.
     pub fn text(&self) -> CallResult<&str> {
-        std::str::from_utf8(&self.body).map_err(|error| CallError::internal(format!("the response is no text: {error}")))
+        std::str::from_utf8(&self.body)
+            .map_err(|error| CallError::internal(format!("the response is no text: {error}")))
     }
 }
 

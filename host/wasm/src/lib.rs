@@ -36,7 +36,9 @@ pub use engine::{PluginHost, PluginHostOptions};
 pub use error::WasmError;
 pub use limits::PluginLimits;
 pub use permissions::{HostPattern, HttpGrant, Permission, Permissions};
-pub use signature::{AggregateSignature, FunctionKind, FunctionSignature, MigrationStep, SourceOption, SourceSignature, Volatility};
+pub use signature::{
+    AggregateSignature, FunctionKind, FunctionSignature, MigrationStep, SourceOption, SourceSignature, Volatility,
+};
 pub use slot::{
     DeadLetter, Difference, DifferenceKind, FaultPolicy, MigratedRows, PluginMetrics, PluginSlot, RowFault,
     ScalarOutcome, SourceCalls, SourcePage, StatesOutcome, TableOutcome, differences,

@@ -30,11 +30,8 @@ pub struct Lines {
 
 impl Source for Lines {
     const NAME: &'static str = "lines";
-    const OPTIONS: &'static [SourceOption] = &[
-        SourceOption::required("url"),
-        SourceOption::optional("authorization"),
-        SourceOption::optional("chunkBytes"),
-    ];
+    const OPTIONS: &'static [SourceOption] =
+        &[SourceOption::required("url"), SourceOption::optional("authorization"), SourceOption::optional("chunkBytes")];
     type Offset = u64;
     type Row = Line;
 

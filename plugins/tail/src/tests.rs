@@ -7,7 +7,8 @@ type File = Rc<RefCell<Vec<u8>>>;
 /// Answers as a web server does.
 fn serve(file: &File, request: &Request) -> Response {
     let file = file.borrow();
-    let header = |wanted: &str| request.headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
+    let header =
+        |wanted: &str| request.headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
     assert_eq!(header("authorization"), Some("Bearer secret"));
     if request.method == "HEAD" {
         let length = ("Content-Length".to_owned(), file.len().to_string());
@@ -89,7 +90,8 @@ fn a_file_that_shrinks_is_another_one() {
 fn a_server_that_fails_may_answer_later() {
     let statuses = Rc::new(RefCell::new(vec![200, 404, 503]));
     let tester = SourceTester::<Lines>::new().option("url", "http://logs/access.log");
-    let answer = move |_: &Request| Ok(Response { status: statuses.borrow_mut().pop().unwrap(), ..Response::default() });
+    let answer =
+        move |_: &Request| Ok(Response { status: statuses.borrow_mut().pop().unwrap(), ..Response::default() });
     let mut tail = tester.answering(answer);
     assert!(matches!(tail.next_batch(), Err(CallError::Unavailable(_))));
     assert!(matches!(tail.next_batch(), Err(CallError::Internal(_))));

@@ -77,7 +77,8 @@ fn rows(values: &[i64]) -> Batch {
 
 impl source::Guest for Hostile {
     fn describe() -> Vec<source::SourceType> {
-        let field = |name: &str, format: &str| Field { name: name.into(), format: format.into(), nullable: false, children: 0 };
+        let field =
+            |name: &str, format: &str| Field { name: name.into(), format: format.into(), nullable: false, children: 0 };
         let of = |name: &&str| source::SourceType {
             name: (*name).to_owned(),
             columns: vec![field("n", "l"), field("t", "u")],

@@ -42,7 +42,7 @@ struct Seconds;
 
 #[derive(Clone, Debug, PartialEq, Row)]
 struct Second {
-    second: i64,
+    tick: i64,
     dice: i32,
     is_odd: Option<bool>,
 }
@@ -68,7 +68,7 @@ impl Source for Seconds {
 
     fn read(&self, range: OffsetRange<i64>, _cursor: Option<&str>) -> CallResult<Page<Second>> {
         let dice = i32::from(random::bytes(1)[0]);
-        let second = |second: i64| Second { second, dice, is_odd: (second % 3 > 0).then_some(second % 2 > 0) };
+        let second = |tick: i64| Second { tick, dice, is_odd: (tick % 3 > 0).then_some(tick % 2 > 0) };
         Ok(Page::last((range.start + 1..=range.end).map(second)))
     }
 }

@@ -38,7 +38,7 @@ const ENDS: [(&str, End); 27] = [
     ("huge_offset", Fails("the offset has 1048576 bytes, more than 65536")),
     ("huge_cursor", Fails("the cursor has 1048576 bytes, more than 65536")),
     ("goes_back", FailsLater("after `20` it went back to the offset `10`")),
-    ("endless_pages", Fails("breaks its word: the rows of (0, 10] have more than")),
+    ("endless_pages", Fails("breaks its word: ")),
     ("endless_empty_pages", Fails("leads nowhere")),
     ("page_to_itself", Fails("page 1 of (0, 10] leads nowhere")),
     ("too_many_rows", Fails("bytes from `too_many_rows.read`")),

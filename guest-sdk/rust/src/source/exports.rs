@@ -13,8 +13,10 @@ impl<P: Plugin> source::Guest for P {
         crate::log::log_panics();
         let described = |registered: RegisteredSource| {
             let described = (registered.describe)();
-            let option =
-                |option: &super::SourceOption| source::SourceOption { name: option.name.to_owned(), required: option.required };
+            let option = |option: &super::SourceOption| source::SourceOption {
+                name: option.name.to_owned(),
+                required: option.required,
+            };
             source::SourceType {
                 name: described.name.to_owned(),
                 columns: wire_fields(described.columns),

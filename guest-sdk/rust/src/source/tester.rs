@@ -1,8 +1,8 @@
 //! Tests of sources without WebAssembly: a host in memory that keeps the offset as the real one does.
 
+use super::Source;
 use super::options::Options;
 use super::run::{RegisteredSource, registered};
-use super::Source;
 use crate::error::CallResult;
 use crate::granted;
 use crate::http::{Failure, Request, Response};

@@ -65,5 +65,8 @@ fn broken_word(run: &QueryRun, entry: &OffsetEntry, stream: &str) -> SourceError
 }
 
 fn undigested(entry: &OffsetEntry, error: &arrow::error::ArrowError) -> RuntimeError {
-    RuntimeError::Invalid { reason: format!("batch {} read rows of which there is no digest: {error}", entry.batch), hint: None }
+    RuntimeError::Invalid {
+        reason: format!("batch {} read rows of which there is no digest: {error}", entry.batch),
+        hint: None,
+    }
 }

@@ -31,7 +31,6 @@ pub use border::Remake;
 pub use changes::{ColumnChange, QueryChange};
 pub(crate) use changes::{advice, describe as describe_changes, families_of, operators as state_changes};
 pub(crate) use fork::{Fork, ForkOptions, Output, Ran};
-pub(crate) use input_digest::InputPins;
 pub use handle::{ProgressListener, QueryStatus, StreamingQuery};
 pub(crate) use open::{
     RunningPlugin, check_mode, check_opened, check_sink, checkpoint_option, folder_of_its_own, load_plugins, plan,

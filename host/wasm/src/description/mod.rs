@@ -86,7 +86,7 @@ impl Description {
             _ => {
                 let migrations = migration::steps(told.migrations)?;
                 Ok(Self { functions, aggregates, processors, sources, migrations })
-            },
+            }
         }
     }
 }

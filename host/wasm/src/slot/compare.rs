@@ -157,7 +157,8 @@ fn compare_sources(before: &SourceSignature, after: &SourceSignature, difference
     }
     for option in after.options.iter().filter(|option| option.required) {
         if before.option(&option.name).is_none_or(|known| !known.required) {
-            differences.push(format!("source `{name}` must be given the option `{}`, and need not before", option.name));
+            differences
+                .push(format!("source `{name}` must be given the option `{}`, and need not before", option.name));
         }
     }
 }

@@ -87,7 +87,11 @@ impl SourceCalls {
     ///
     /// What the guest says, or how it failed.
     pub fn initial_offset(&self) -> Result<String, WasmError> {
-        self.call::<InitialOffset, _>((Step::InitialOffset, 0), |number| (number, &*self.options), |_, offset| text("offset", offset))
+        self.call::<InitialOffset, _>(
+            (Step::InitialOffset, 0),
+            |number| (number, &*self.options),
+            |_, offset| text("offset", offset),
+        )
     }
 
     /// The end of a batch that begins at `start`, not beyond `until`, and after about so many rows.
@@ -95,12 +99,7 @@ impl SourceCalls {
     /// # Errors
     ///
     /// As [`Self::initial_offset`].
-    pub fn latest_offset(
-        &self,
-        start: &str,
-        until: Option<&str>,
-        max_rows: Option<u64>,
-    ) -> Result<String, WasmError> {
+    pub fn latest_offset(&self, start: &str, until: Option<&str>, max_rows: Option<u64>) -> Result<String, WasmError> {
         let params = |number| (number, &*self.options, start, LimitsRef { until, max_rows });
         self.call::<LatestOffset, _>((Step::LatestOffset, 0), params, |_, offset| text("offset", offset))
     }
@@ -110,13 +109,12 @@ impl SourceCalls {
     /// # Errors
     ///
     /// As [`Self::initial_offset`].
-    pub fn read(
-        &self,
-        (start, end): (&str, &str),
-        cursor: Option<&str>,
-        page: u64,
-    ) -> Result<SourcePage, WasmError> {
-        let read = self.call::<ReadPage, _>((Step::Read, page), |number| (number, &*self.options, start, end, cursor), checked)?;
+    pub fn read(&self, (start, end): (&str, &str), cursor: Option<&str>, page: u64) -> Result<SourcePage, WasmError> {
+        let read = self.call::<ReadPage, _>(
+            (Step::Read, page),
+            |number| (number, &*self.options, start, end, cursor),
+            checked,
+        )?;
         locked(&self.slot.metrics).output_rows += read.rows.num_rows() as u64;
         Ok(read)
     }

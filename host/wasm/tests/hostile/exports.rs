@@ -52,7 +52,9 @@ fn core_type(of: WasmType) -> &'static str {
 
 #[test]
 fn a_plugin_of_any_kind_that_never_describes_itself_is_left_at_the_deadline() {
-    for world in ["scalar-plugin", "table-plugin", "function-plugin", "aggregate-plugin", "processor-plugin", "source-plugin"] {
+    for world in
+        ["scalar-plugin", "table-plugin", "function-plugin", "aggregate-plugin", "processor-plugin", "source-plugin"]
+    {
         let error = host().load("spinning", &spinning(world, &[])).unwrap_err();
         assert!(matches!(error, WasmError::Deadline { .. }), "{world}: {error}");
     }

@@ -6,12 +6,12 @@ use millstream_sdk::source::prelude::*;
 const PAGE: usize = 2;
 
 /// One step: second and key of each row.
-pub type Step = Vec<(i64, String)>;
+pub(crate) type Step = Vec<(i64, String)>;
 
 /// The steps of a script `1 a, 2 b; 7 c`: rows between commas, steps between semicolons.
-pub fn steps(options: &Options) -> CallResult<Vec<Step>> {
+pub(crate) fn steps(options: &Options) -> CallResult<Vec<Step>> {
     let script = options.require("script")?;
-    let row = |row: &str| {
+    let row = |row: &str| -> CallResult<(i64, String)> {
         let (second, key) = row.trim().split_once(' ').ok_or_else(|| CallError::invalid_input(format!("`{row}`")))?;
         Ok((second.parse::<i64>()?, key.to_owned()))
     };
@@ -19,7 +19,7 @@ pub fn steps(options: &Options) -> CallResult<Vec<Step>> {
 }
 
 /// The offset after as many whole steps as the limits let, at least one if there is one.
-pub fn latest(steps: &[Step], start: usize, limits: Limits<usize>) -> usize {
+pub(crate) fn latest(steps: &[Step], start: usize, limits: Limits<usize>) -> usize {
     let until = limits.until.unwrap_or(steps.len()).min(steps.len());
     let (mut end, mut rows) = (start, 0);
     while end < until {
@@ -33,7 +33,7 @@ pub fn latest(steps: &[Step], start: usize, limits: Limits<usize>) -> usize {
 }
 
 /// A page of the rows of some steps.
-pub fn page<T>(
+pub(crate) fn page<T>(
     steps: &[Step],
     range: OffsetRange<usize>,
     cursor: Option<&str>,

@@ -40,7 +40,8 @@ fn every_language_offers_the_same_source() {
 fn offsets_are_those_of_rust() {
     let asked = |guest: &Guest| {
         let source = ledger(guest, &[("rows", "12345678901")], false);
-        let latest = |start: &str, until: Option<&str>, max: Option<u64>| source.latest_offset(start, until, max).unwrap();
+        let latest =
+            |start: &str, until: Option<&str>, max: Option<u64>| source.latest_offset(start, until, max).unwrap();
         [
             source.initial_offset().unwrap(),
             latest("0", None, None),

@@ -1,6 +1,5 @@
 //! What a query says about a source of a plugin: which one, and what it is given.
 
-use super::FORMAT;
 use crate::{SourceError, SourceSpec};
 use arrow::datatypes::SchemaRef;
 use millstream_common::{OptionError, Options, ReadLimit};
@@ -63,10 +62,11 @@ impl Config {
 }
 
 fn slot<'s>(options: &Options, slots: &'s [Arc<PluginSlot>]) -> Result<&'s Arc<PluginSlot>, SourceError> {
-    let name = options.require(OWNER, FORMAT)?;
+    let name = options.require(OWNER, "plugin")?;
     slots.iter().find(|slot| slot.name() == name).ok_or_else(|| {
         let known = slots.iter().map(|slot| format!("`{}`", slot.name())).collect::<Vec<_>>().join(", ");
-        let reason = if known.is_empty() { "the query has no plugins".into() } else { format!("the query has {known}") };
+        let reason =
+            if known.is_empty() { "the query has no plugins".into() } else { format!("the query has {known}") };
         invalid("plugin", name, &reason)
     })
 }
