@@ -215,6 +215,7 @@ IMPORT("log", "log") void host_log(uint32_t level, const uint8_t *data, uint32_t
 IMPORT("clock", "batch-time-ms") int64_t host_batch_time_ms(void);
 IMPORT("config", "get") void host_config(const char *name, uint32_t length, void *answer);
 IMPORT("random", "bytes") void host_random(uint32_t length, void *answer);
+IMPORT("http", "send") void host_send(const ms_request *requests, uint32_t count, void *answer);
 #endif
 
 static void log_line(ms_level level, ms_buffer line)
@@ -289,6 +290,54 @@ void ms_random(void *data, uint32_t length)
         state ^= state << 13, state ^= state >> 7, state ^= state << 17;
         ((uint8_t *)data)[i] = (uint8_t)(state >> 32);
     }
+#endif
+}
+
+ms_text ms_text_of(const char *text)
+{
+    ms_text made = {text, (uint32_t)length_of(text)};
+    return made;
+}
+
+static uint8_t lower(char c) { return (uint8_t)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c); }
+
+bool ms_header(const ms_response *response, const char *name, ms_text *value)
+{
+    uint32_t length = (uint32_t)length_of(name);
+    for (uint32_t i = 0; !response->is_failure && i < response->as.answer.header_count; i++) {
+        const ms_pair *header = &response->as.answer.headers[i];
+        uint32_t at = 0;
+        while (header->name.length == length && at < length && lower(header->name.data[at]) == lower(name[at])) at++;
+        if (at < length || header->name.length != length) continue;
+        *value = header->value;
+        return true;
+    }
+    return false;
+}
+
+#ifndef __wasm__
+ms_response (*ms_test_answers)(const ms_request *request);
+#endif
+
+const ms_response *ms_send(const ms_request *requests, uint32_t count)
+{
+#ifdef __wasm__
+    struct { ms_response *items; uint32_t count; } answer;
+    host_send(requests, count, &answer);
+    if (answer.count != count) ms_panic("the host gave %u answers to %u requests", answer.count, count);
+    return answer.items;
+#else
+    ms_response *answers = ms_allocate(count * sizeof *answers);
+    for (uint32_t i = 0; i < count; i++) {
+        if (ms_test_answers != NULL) {
+            answers[i] = ms_test_answers(&requests[i]);
+            continue;
+        }
+        answers[i].is_failure = 1;
+        answers[i].as.failure.why = MS_DENIED;
+        answers[i].as.failure.reason = ms_text_of("no test answers");
+    }
+    return answers;
 #endif
 }
 

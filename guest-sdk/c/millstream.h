@@ -122,6 +122,11 @@ typedef struct ms_text {
     uint32_t length;
 } ms_text;
 
+/* A name and a value. */
+typedef struct ms_pair {
+    ms_text name, value;
+} ms_pair;
+
 /* Rows from begin to before end. */
 typedef struct ms_range {
     uint32_t begin, end;
@@ -640,11 +645,6 @@ void *ms__invoke(ms__step step, void *invocation);
  *             has_cursor; ms_next_page when there are more
  *   commit    nothing: the query has what comes before reading->end, for good */
 
-/* A name and a value. */
-typedef struct ms_pair {
-    ms_text name, value;
-} ms_pair;
-
 /* One call of a source. */
 typedef struct ms_reading {
     const ms_pair *options;
@@ -751,6 +751,38 @@ int64_t ms_batch_time_ms(void);
 bool ms_config(const char *name, ms_text *value);
 /* At most 64 KiB of random bytes: the same whenever the batch is run. */
 void ms_random(void *data, uint32_t length);
+
+/* A request to a host that the operator grants. */
+typedef struct ms_request {
+    ms_text method, url; /* GET; with scheme and host */
+    const ms_pair *headers;
+    uint32_t header_count;
+    ms_text body;
+    uint32_t timeout_ms; /* as long as the call may take: UINT32_MAX */
+} ms_request;
+
+/* Why there is no response. */
+typedef enum ms_no_response { MS_DENIED, MS_UNREACHABLE, MS_TOO_LARGE } ms_no_response;
+
+/* A response, or why there is none. */
+typedef struct ms_response {
+    uint8_t is_failure;
+    union {
+        struct { uint16_t status; const ms_pair *headers; uint32_t header_count; ms_text body; } answer;
+        struct { uint8_t why; ms_text reason; } failure;
+    } as;
+} ms_response;
+
+/* Sends all requests, at most 256, several at a time, and waits for all: as many answers, in their order. Natively
+ * ms_test_answers answers, if it is set, else every request is denied. */
+const ms_response *ms_send(const ms_request *requests, uint32_t count);
+/* A text that ends with a zero. */
+ms_text ms_text_of(const char *text);
+/* The value of a header, whatever the case of its name; false where there is none. */
+bool ms_header(const ms_response *response, const char *name, ms_text *value);
+#ifndef __wasm__
+extern ms_response (*ms_test_answers)(const ms_request *request);
+#endif
 
 /* --------------------------------------------------------------------------------------------------------------- tests
  * Compiled for the machine itself (cc tests.c millstream.c), functions are called from buffers to buffers as the host

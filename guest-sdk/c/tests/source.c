@@ -44,6 +44,18 @@ static void read(ms_reading *reading)
 MS_SOURCE(rows, MS_COLUMNS(MS_I64("n"), MS_TEXT("t?")), MS_OPTIONS("rows", "page?"), initial, latest, read, NULL);
 MS_SOURCES(rows)
 
+static ms_response answers(const ms_request *request)
+{
+    static ms_pair headers[1];
+    ms_response response = {0};
+    headers[0].name = ms_text_of("X-Url");
+    headers[0].value = request->url;
+    response.as.answer.status = 200;
+    response.as.answer.headers = headers;
+    response.as.answer.header_count = 1;
+    return response;
+}
+
 int main(void)
 {
     ms_pair options[] = {{{"rows", 4}, {"10", 2}}};
@@ -71,6 +83,15 @@ int main(void)
     options[0].value = (ms_text){"-1", 2};
     ms_source_test_run(&test, latest);
     assert(strcmp(test.refusal, "`rows` is no number") == 0);
+
+    ms_request request = {0};
+    request.url = ms_text_of("http://a");
+    assert(ms_send(&request, 1)->is_failure && ms_send(&request, 1)->as.failure.why == MS_DENIED);
+    ms_test_answers = answers;
+    const ms_response *response = ms_send(&request, 1);
+    ms_text value;
+    assert(!response->is_failure && response->as.answer.status == 200 && ms_header(response, "x-URL", &value));
+    assert(value.length == 8 && !ms_header(response, "x-ur", &value));
 
     uint64_t number;
     assert(ms_number_of((ms_text){"18446744073709551615", 20}, &number) && number == UINT64_MAX);

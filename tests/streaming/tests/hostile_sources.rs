@@ -43,7 +43,7 @@ const ENDS: [(&str, End); 27] = [
     ("page_to_itself", Fails("page 1 of (0, 10] leads nowhere")),
     ("too_many_rows", Fails("bytes from `too_many_rows.read`")),
     ("short_column", Fails("values of `n` has 7 bytes, not 80")),
-    ("missing_column", Fails("`t` lacks its")),
+    ("missing_column", Fails("no validity bitmap of `t`")),
     ("extra_column", Fails("1 buffers more than the schema has")),
     ("bad_text", Fails("column `t`")),
     ("null_where_none", Fails("10 nulls in `n`")),
