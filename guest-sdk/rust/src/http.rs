@@ -103,6 +103,11 @@ impl Request {
         self
     }
 
+    /// The first value of a header, whatever the case of its name.
+    pub fn header_value(&self, name: &str) -> Option<&str> {
+        value_of(&self.headers, name)
+    }
+
     /// With another time to wait.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
@@ -135,8 +140,7 @@ impl Response {
 
     /// The first value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
-        let is_it = |(known, _): &&(String, String)| known.eq_ignore_ascii_case(name);
-        self.headers.iter().find(is_it).map(|(_, value)| value.as_str())
+        value_of(&self.headers, name)
     }
 
     /// The body as text.
@@ -147,6 +151,17 @@ impl Response {
         std::str::from_utf8(&self.body)
             .map_err(|error| CallError::internal(format!("the response is no text: {error}")))
     }
+}
+
+fn value_of<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    let is_it = |(known, _): &&(String, String)| known.eq_ignore_ascii_case(name);
+    headers.iter().find(is_it).map(|(_, value)| value.as_str())
+}
+
+/// Outside of a component, in tests: what requests of this thread are answered with from now on.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn answer_with(answers: impl FnMut(&Request) -> Result<Response, Failure> + 'static) {
+    crate::granted::with(|granted| granted.answers = Some(Box::new(answers)));
 }
 
 /// Sends `GET` to a URL.
