@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Optional
 
+import millstream
 from millstream import (
     InvalidInput,
-    Page,
     RowError,
     Unavailable,
     aggregate_function,
@@ -378,7 +378,7 @@ class Ledger:
         if away is not None and begin <= int(away) < last:
             raise Unavailable(f"row {away} is away")
         rows = [self.Row(n, f"row {n}" if n % 3 else None, n * 1_000_000) for n in range(begin, last)]
-        return Page(rows, str(last) if last < end else None)
+        return millstream.Page(rows, str(last) if last < end else None)
 
     def commit(self, options, offset):
         if int(offset) > int(options["rows"]):
