@@ -13,6 +13,7 @@ pub use grouped::{GroupedData, ProcessOptions};
 pub use reader::{DataFrameReader, DataStreamReader};
 pub use writer::DataStreamWriter;
 
+use crate::packages::Packages;
 use crate::spec::{PluginSpec, StateLimits, TableSpec};
 use crate::streams::StreamingQueryManager;
 use crate::{RuntimeError, Settings};
@@ -21,8 +22,9 @@ use arrow::datatypes::SchemaRef;
 use millstream_common::{Clock, DurableFiles, SystemClock};
 use millstream_plan::FramePlanner;
 use millstream_sink::{SinkFactory, SinkRegistry};
-use millstream_source::SourceRegistry;
-use millstream_wasm::{PluginHost, PluginHostOptions};
+use millstream_source::connectors::plugin;
+use millstream_source::{SourceRegistry, SourceSpec};
+use millstream_wasm::{Gate, PluginHost, PluginHostOptions, PluginSlot};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,16 +38,18 @@ pub(crate) type OpenCheckpoint =
 #[derive(Clone)]
 pub struct Session {
     inner: Arc<Inner>,
+    /// The source connectors; those of a query may be more.
+    sources: SourceRegistry,
     /// The sink connectors; those of a query may be more.
     sinks: SinkRegistry,
 }
 
 struct Inner {
     clock: Arc<dyn Clock>,
-    sources: SourceRegistry,
     open_checkpoint: OpenCheckpoint,
     settings: Mutex<Settings>,
     state_limits: Mutex<StateLimits>,
+    packages: Arc<Packages>,
     plugin_host_options: PluginHostOptions,
     plugin_host: OnceLock<Arc<PluginHost>>,
     /// Temporary views with their names, by name in lower case.
@@ -66,6 +70,7 @@ pub struct SessionBuilder {
     sinks: SinkRegistry,
     open_checkpoint: OpenCheckpoint,
     plugin_host: PluginHostOptions,
+    packages: Option<Arc<Packages>>,
 }
 
 impl SessionBuilder {
@@ -104,14 +109,25 @@ impl SessionBuilder {
         self
     }
 
+    /// Where components come from by name, and which may be loaded: nothing else is, from wherever it comes.
+    #[must_use]
+    pub fn packages(mut self, packages: Arc<Packages>) -> Self {
+        self.packages = Some(packages);
+        self
+    }
+
     /// The session.
-    pub fn build(self) -> Session {
+    pub fn build(mut self) -> Session {
+        if let Some(packages) = &self.packages {
+            let admission: Arc<Packages> = Arc::clone(packages);
+            self.plugin_host.admission = Some(Gate::new(admission));
+        }
         let inner = Inner {
             clock: self.clock,
-            sources: self.sources,
             open_checkpoint: self.open_checkpoint,
             settings: Mutex::default(),
             state_limits: Mutex::default(),
+            packages: self.packages.unwrap_or_default(),
             plugin_host_options: self.plugin_host,
             plugin_host: OnceLock::new(),
             views: Mutex::default(),
@@ -120,7 +136,7 @@ impl SessionBuilder {
             plugins: Mutex::default(),
             streams: StreamingQueryManager::default(),
         };
-        Session { inner: Arc::new(inner), sinks: self.sinks }
+        Session { inner: Arc::new(inner), sources: self.sources, sinks: self.sinks }
     }
 }
 
@@ -145,6 +161,7 @@ impl Session {
             sinks: SinkRegistry::with_builtins(),
             open_checkpoint: Arc::new(|place, options| Ok(millstream_checkpoint::open_files(place, options)?)),
             plugin_host: PluginHostOptions::default(),
+            packages: None,
         }
     }
 
@@ -240,7 +257,7 @@ impl Session {
 
     /// The source connectors.
     pub fn sources(&self) -> &SourceRegistry {
-        &self.inner.sources
+        &self.sources
     }
 
     /// The sink connectors.
@@ -251,6 +268,11 @@ impl Session {
     /// The clock.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.inner.clock
+    }
+
+    /// Where components come from by name.
+    pub fn packages(&self) -> &Packages {
+        &self.inner.packages
     }
 
     /// The engine for plugins; made when it is first asked for.
@@ -286,6 +308,20 @@ impl Session {
         let mut session = self.clone();
         session.sinks.register(format, factory);
         session
+    }
+
+    /// This session with the sources of plugins; those of a query replace others that were there.
+    pub(crate) fn with_plugin_sources(&self, slots: &[Arc<PluginSlot>]) -> Self {
+        Self { sources: self.sources.with_plugins(slots), ..self.clone() }
+    }
+
+    /// The columns that a source will have; it may be one of a plugin that is registered.
+    fn schema_of(&self, source: &SourceSpec) -> Result<SchemaRef, RuntimeError> {
+        if !source.format.eq_ignore_ascii_case(plugin::FORMAT) {
+            return Ok(self.sources.factory(source)?.schema(source)?);
+        }
+        let sources = self.sources.with_plugins(&self.registered_slots()?);
+        Ok(sources.factory(source)?.schema(source)?)
     }
 
     /// A number that no other static table of the session has.
