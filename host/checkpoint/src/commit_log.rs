@@ -10,7 +10,7 @@
 
 use crate::batch_log::{BatchEntry, BatchLog};
 use crate::document::DocumentKind;
-use crate::{CheckpointError, json_lines};
+use crate::{CanaryTally, CheckpointError, json_lines};
 use millstream_common::{BatchId, DurableFiles};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -39,6 +39,9 @@ pub struct CommitEntry {
     /// What it gave out; `None` where digests are off, for a batch that gives nothing, and in an entry of version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputPin>,
+    /// What its canary has shown so far; `None` without one. Since version 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<CanaryTally>,
 }
 
 /// A [`CommitEntry`] that is about to be written.
@@ -49,6 +52,8 @@ struct Fresh<'a, S> {
     state: &'a S,
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'a OutputPin>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    canary: Option<&'a CanaryTally>,
 }
 
 impl BatchEntry for CommitEntry {
@@ -88,8 +93,9 @@ impl CommitLog {
         next_watermark_ms: Option<i64>,
         state: &impl Serialize,
         output: Option<&OutputPin>,
+        canary: Option<&CanaryTally>,
     ) -> Result<(), CheckpointError> {
-        self.0.add_json(batch, json_lines::to_vec(&Fresh { batch, next_watermark_ms, state, output }, 0))
+        self.0.add_json(batch, json_lines::to_vec(&Fresh { batch, next_watermark_ms, state, output, canary }, 0))
     }
 
     /// The entry of a batch; `None` when it is not done.

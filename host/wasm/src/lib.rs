@@ -23,7 +23,9 @@ mod limits;
 mod log;
 mod permissions;
 pub mod processor;
+mod scope;
 mod signature;
+mod slice;
 mod slot;
 mod stamp;
 mod wasi;
@@ -36,9 +38,11 @@ pub use engine::{PluginHost, PluginHostOptions};
 pub use error::WasmError;
 pub use limits::PluginLimits;
 pub use permissions::{HostPattern, HttpGrant, Permission, Permissions};
+pub use scope::Scope;
 pub use signature::{AggregateSignature, FunctionKind, FunctionSignature, MigrationStep, Volatility};
+pub use slice::{Slice, WHOLE};
 pub use slot::{
-    DeadLetter, Difference, DifferenceKind, FaultPolicy, MigratedRows, PluginMetrics, PluginSlot, RowFault,
-    ScalarOutcome, StatesOutcome, TableOutcome, differences,
+    CanaryFigures, DeadLetter, Difference, DifferenceKind, FaultPolicy, MigratedRows, PluginMetrics, PluginSlot,
+    RowFault, ScalarOutcome, StatesOutcome, TableOutcome, differences,
 };
 pub use stamp::BatchStamp;

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use clap::Args;
 use millstream_runtime::control::RunDir;
 use millstream_runtime::query_file::{self, LoadedQuery, Overrides};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A query and the flags that change it.
 #[derive(Args)]
@@ -28,6 +28,11 @@ pub(crate) struct QueryArguments {
 }
 
 impl QueryArguments {
+    /// The query file, or what stands in its place.
+    pub(crate) fn file(&self) -> &Path {
+        &self.query
+    }
+
     /// The query.
     pub(crate) fn load(&self) -> Result<LoadedQuery, Failure> {
         let overrides = Overrides {

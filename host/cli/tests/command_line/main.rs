@@ -2,11 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod canaries;
 mod checkpoints;
 mod console;
 mod plugins;
 mod queries;
 mod refusals;
+mod rows;
 mod signals;
 mod state;
 mod swaps;

@@ -69,7 +69,13 @@ pub(super) fn take(run: &mut QueryRun, request: &SwapRequest) -> Result<Result<U
         return Ok(Err(millstream_common::describe_chain(&error)));
     }
     // From here on there is no way back but forward.
-    let done = CommitEntry { batch: entry.batch, next_watermark_ms: base.next_watermark_ms, state, output: None };
+    let done = CommitEntry {
+        batch: entry.batch,
+        next_watermark_ms: base.next_watermark_ms,
+        state,
+        output: None,
+        canary: None,
+    };
     run.checkpoint.commit_log().add(&done)?;
     let retained = named_files(&done)?;
     run.take_plan(plan);
@@ -144,10 +150,13 @@ fn plan(run: &QueryRun) -> Result<StreamingPlan, RuntimeError> {
 
 fn define(run: &mut QueryRun, entry: &OffsetEntry, swap: &Unlogged) -> Result<(), RuntimeError> {
     run.lease.renew(run.clock.now_ms())?;
-    if let Some(swaps) = log_entry(std::slice::from_ref(swap), entry.batch, entry.batch_time_ms) {
+    if let Some(swaps) = log_entry(std::slice::from_ref(swap), &run.unlogged_canaries, entry.batch, entry.batch_time_ms)
+    {
         run.checkpoint.swap_log().put(&swaps)?;
     }
-    Ok(run.checkpoint.offset_log().add(entry)?)
+    run.checkpoint.offset_log().add(entry)?;
+    run.unlogged_canaries.clear();
+    Ok(())
 }
 
 /// The old component goes on.

@@ -6,16 +6,18 @@
 //!
 //! Answers of the world differ from one day to the next: a batch that is run again may get others.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use millstream_common::Digest;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Method, Url};
+use reqwest::{Certificate, Client, Method, Url};
 use wasmtime::StoreContextMut;
 use wasmtime::component::{ComponentType, Lift, Lower};
 
@@ -35,6 +37,9 @@ pub struct HttpGrant {
     pub private: bool,
     /// Bytes of one response.
     pub response_bytes: u64,
+    /// Certificates, as PEM, of authorities that are trusted beside those of this machine: for hosts of a network that has
+    /// its own.
+    pub authorities: Option<Arc<[u8]>>,
 }
 
 /// A host, or all hosts below one: `api.example.com`, `*.example.com`, `example.com:8443`.
@@ -126,7 +131,7 @@ fn send_all(grant: &HttpGrant, requests: Vec<Request>, deadline: Instant) -> was
         builder.worker_threads(2).max_blocking_threads(8).thread_name("millstream-http").enable_all().build()
     });
     let runtime = RUNTIME.as_ref().map_err(|e| wasmtime::format_err!("no thread for requests: {e}"))?;
-    let client = client(grant.private)?;
+    let client = client(grant)?;
     let mut answers = Vec::with_capacity(requests.len());
     let mut requests = requests.into_iter().peekable();
     while requests.peek().is_some() {
@@ -156,23 +161,52 @@ fn send_all(grant: &HttpGrant, requests: Vec<Request>, deadline: Instant) -> was
     Ok(answers)
 }
 
-/// One client for each kind of grant: connections are kept, and never to an address that was not checked.
-fn client(private: bool) -> wasmtime::Result<Client> {
-    static PUBLIC: LazyLock<Result<Client, String>> = LazyLock::new(|| make_client(false));
-    static PRIVATE: LazyLock<Result<Client, String>> = LazyLock::new(|| make_client(true));
-    let client = if private { &PRIVATE } else { &PUBLIC };
-    (**client).clone().map_err(|e| wasmtime::format_err!("no client for requests: {e}"))
+/// What tells clients apart: whether private addresses may be reached, and which authorities are trusted.
+type ClientKind = (bool, Option<Digest>);
+
+/// One client for each kind of grant: connections are kept, and never to an address that was not checked, nor to one
+/// that showed a certificate of an authority that this grant does not trust.
+fn client(grant: &HttpGrant) -> wasmtime::Result<Client> {
+    static CLIENTS: LazyLock<Mutex<HashMap<ClientKind, Client>>> = LazyLock::new(Mutex::default);
+    let kind = (grant.private, grant.authorities.as_ref().map(|pem| Digest::of(pem)));
+    let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(client) = clients.get(&kind) {
+        return Ok(client.clone());
+    }
+    let client = make_client(grant).map_err(|e| wasmtime::format_err!("no client for requests: {}", chain(&e)))?;
+    clients.insert(kind, client.clone());
+    Ok(client)
 }
 
-fn make_client(private: bool) -> Result<Client, String> {
-    Client::builder()
+fn make_client(grant: &HttpGrant) -> reqwest::Result<Client> {
+    let mut builder = Client::builder()
         .redirect(Policy::none())
         .no_proxy()
-        .dns_resolver(Arc::new(Resolver { private }))
+        .dns_resolver(Arc::new(Resolver { private: grant.private }))
         .connect_timeout(Duration::from_secs(10))
-        .pool_idle_timeout(Duration::from_secs(30))
-        .build()
-        .map_err(|e| e.to_string())
+        .pool_idle_timeout(Duration::from_secs(30));
+    if let Some(pem) = &grant.authorities {
+        for authority in Certificate::from_pem_bundle(pem)? {
+            builder = builder.add_root_certificate(authority);
+        }
+    }
+    builder.build()
+}
+
+impl HttpGrant {
+    /// Whether requests could be sent under it.
+    ///
+    /// # Errors
+    /// What is wrong with the certificates of its authorities.
+    pub fn check(&self) -> Result<(), String> {
+        let Some(pem) = &self.authorities else { return Ok(()) };
+        match Certificate::from_pem_bundle(pem) {
+            Ok(found) if found.is_empty() => return Err("there is no certificate in it".into()),
+            Ok(_) => {}
+            Err(error) => return Err(chain(&error)),
+        }
+        make_client(self).map(drop).map_err(|error| chain(&error))
+    }
 }
 
 async fn send_one(

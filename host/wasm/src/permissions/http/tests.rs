@@ -6,7 +6,7 @@ use std::net::TcpListener;
 
 fn grant(hosts: &[&str], private: bool) -> HttpGrant {
     let hosts = hosts.iter().map(|host| host.parse().unwrap()).collect();
-    HttpGrant { hosts, private, response_bytes: 1000 }
+    HttpGrant { hosts, private, response_bytes: 1000, authorities: None }
 }
 
 fn get(url: &str) -> Request {
@@ -133,4 +133,68 @@ fn answers_come_back_whole_or_not_at_all() {
     let late = send_all(&grant, vec![get(&url)], Instant::now() + Duration::from_millis(200)).unwrap();
     assert!(matches!(&late[0], Err(Failure::Unreachable(_))), "{:?}", late[0]);
     assert!(start.elapsed() < Duration::from_secs(5));
+}
+
+/// A server that speaks TLS with a certificate of an authority of its own, and answers everybody with `hello`.
+fn tls_server() -> u16 {
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    let chain = CertificateDer::pem_slice_iter(include_bytes!("certificates/server.pem"));
+    let chain = chain.collect::<Result<Vec<_>, _>>().unwrap();
+    let key = PrivateKeyDer::from_pem_slice(include_bytes!("certificates/server.key")).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = Arc::new(config.with_no_client_auth().with_single_cert(chain, key).unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let (config, connection) = (Arc::clone(&config), connection.unwrap());
+            std::thread::spawn(move || {
+                let session = rustls::ServerConnection::new(config).unwrap();
+                let mut stream = rustls::StreamOwned::new(session, connection);
+                // Whoever does not trust the certificate hangs up.
+                if stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {
+                    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello");
+                }
+            });
+        }
+    });
+    port
+}
+
+#[test]
+fn tls_is_spoken_with_hosts_whose_authority_is_trusted_and_with_no_others() {
+    let port = tls_server();
+    let authority: Arc<[u8]> = Arc::from(include_bytes!("certificates/authority.pem").as_slice());
+    let trusting = |hosts: &[&str]| HttpGrant { authorities: Some(Arc::clone(&authority)), ..grant(hosts, true) };
+    let one = |grant: &HttpGrant, url: &str| send_all(grant, vec![get(url)], soon()).unwrap().remove(0);
+    for host in ["localhost", "127.0.0.1"] {
+        let url = format!("https://{host}:{port}/");
+        let answer = one(&trusting(&[host]), &url).unwrap();
+        assert_eq!((answer.status, answer.body.as_slice()), (200, b"hello".as_slice()));
+        let unknown = one(&grant(&[host], true), &url).unwrap_err();
+        assert!(matches!(&unknown, Failure::Unreachable(reason) if reason.contains("certificate")), "{unknown:?}");
+    }
+    // A name that is not in the certificate.
+    let other = one(&trusting(&["*.localhost"]), &format!("https://other.localhost:{port}/"));
+    assert!(matches!(&other, Err(Failure::Unreachable(_))), "{other:?}");
+    // Trust grants no host, and no address.
+    let url = format!("https://localhost:{port}/");
+    assert!(matches!(one(&trusting(&["example.com"]), &url), Err(Failure::Denied(_))));
+    let public = HttpGrant { authorities: Some(Arc::clone(&authority)), ..grant(&["localhost"], false) };
+    assert!(matches!(one(&public, &url), Err(Failure::Denied(_))));
+    assert!(matches!(
+        one(&trusting(&["localhost"]), &format!("http://localhost:{port}/")),
+        Err(Failure::Unreachable(_))
+    ));
+}
+
+#[test]
+fn what_is_no_certificate_is_found_out_before_anything_runs() {
+    let of = |pem: &str| HttpGrant { authorities: Some(Arc::from(pem.as_bytes())), ..grant(&["localhost"], true) };
+    assert!(grant(&["localhost"], true).check().is_ok());
+    assert_eq!(of("").check(), Err("there is no certificate in it".to_owned()));
+    let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    assert!(of(broken).check().is_err());
 }
