@@ -77,7 +77,7 @@ impl<'a> Caller<'a> {
         if let Some((_, used)) = &self.instance {
             return Ok(*used);
         }
-        let clock = self.slot.canary().map(|_| CpuClock::start());
+        let clock = self.request.canary.as_ref().map(|_| CpuClock::start());
         let (instance, used) = self.slot.take_instance(&self.request.code)?;
         self.start_cpu += clock.map_or(Duration::ZERO, CpuClock::passed);
         self.instance = Some((instance, used));
@@ -111,7 +111,9 @@ impl<'a> Caller<'a> {
             self.request.code.keep(instance, self.slot.limits.idle_instances);
         }
         let cpu_us = self.clock.map_or(0, |clock| self.slot.settle(clock));
-        self.slot.count_for_canary(self.request, cpu_us.saturating_sub(super::micros(self.start_cpu)));
+        if let Some(canary) = &self.request.canary {
+            canary.count(self.request.role, cpu_us.saturating_sub(super::micros(self.start_cpu)));
+        }
         let total = &mut *locked(&self.slot.metrics);
         total.cpu_us += cpu_us;
         let counted = if self.request.role == Role::Answer { rows as u64 } else { 0 };

@@ -57,6 +57,17 @@ pub(super) struct Canary {
     failure: Mutex<Option<String>>,
 }
 
+impl Canary {
+    /// Adds CPU time of the candidate, or of the running code that it is held against.
+    pub(super) fn count(&self, role: Role, cpu_us: u64) {
+        let mut figures = locked(&self.figures);
+        match role {
+            Role::Answer => figures.candidate_us += cpu_us,
+            Role::Check => figures.current_us += cpu_us,
+        }
+    }
+}
+
 impl PluginSlot {
     /// Lets a candidate compute a slice of the keys from the next call on; whoever asks has checked that it fits, as
     /// [`check_swap`](Self::check_swap) does. With `expects_same` an answer that differs is a failure.
@@ -115,12 +126,12 @@ impl PluginSlot {
     /// Answers a call about rows of the slice.
     fn of_slice<T: Answer>(
         &self,
-        canary: &Canary,
+        canary: &Arc<Canary>,
         rows: usize,
         run: impl Fn(&Request) -> Result<T, WasmError>,
     ) -> Result<T, WasmError> {
-        let check = Request { role: Role::Check, ..self.request() };
-        let request = Request { code: Arc::clone(&canary.code), stamp: check.stamp, role: Role::Answer };
+        let check = Request { role: Role::Check, canary: Some(Arc::clone(canary)), ..self.request() };
+        let request = Request { code: Arc::clone(&canary.code), role: Role::Answer, ..check.clone() };
         {
             let mut figures = locked(&canary.figures);
             figures.calls += 1;
@@ -168,20 +179,10 @@ impl PluginSlot {
         }
     }
 
-    /// Adds CPU time to the figures of the canary whose code a request ran in, or was held against.
-    pub(super) fn count_for_canary(&self, request: &Request, cpu_us: u64) {
-        let Some(canary) = self.canary() else { return };
-        if Arc::ptr_eq(&canary.code, &request.code) {
-            locked(&canary.figures).candidate_us += cpu_us;
-        } else if request.role == Role::Check {
-            locked(&canary.figures).current_us += cpu_us;
-        }
-    }
-
     /// The values of a scalar function, some of them by the candidate.
     pub(super) fn scalar_with_canary(
         &self,
-        canary: &Canary,
+        canary: &Arc<Canary>,
         arguments: &[ArrayRef],
         rows: usize,
         run: impl Fn(&Request, usize, &[ArrayRef]) -> Result<ScalarOutcome, WasmError>,
@@ -208,7 +209,7 @@ impl PluginSlot {
     /// The rows of a table function, some of them by the candidate.
     pub(super) fn table_with_canary(
         &self,
-        canary: &Canary,
+        canary: &Arc<Canary>,
         arguments: &[ArrayRef],
         rows: usize,
         run: impl Fn(&Request, usize, &[ArrayRef]) -> Result<TableOutcome, WasmError>,

@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use super::canary::Canary;
 use super::locked;
 use crate::call::Instance;
 use crate::component::Component;
@@ -49,6 +50,8 @@ pub(super) struct Request {
     pub(super) code: Arc<Code>,
     pub(super) stamp: CallStamp,
     pub(super) role: Role,
+    /// The canary whose slice it is about.
+    pub(super) canary: Option<Arc<Canary>>,
 }
 
 impl Request {

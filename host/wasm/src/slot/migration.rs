@@ -54,7 +54,7 @@ impl PluginSlot {
             code if Arc::ptr_eq(&code.component, component) => code,
             _ => Code::new(Arc::clone(component)),
         };
-        let request = Request { code, stamp: self.take_stamp(), role: Role::Answer };
+        let request = Request { code, stamp: self.take_stamp(), role: Role::Answer, canary: None };
         let mut work = Migration { caller: Caller::new(self, &request), step, signature, keys, state };
         let done = work.run(self, rows);
         work.caller.end(rows, rows, 0);

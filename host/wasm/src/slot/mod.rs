@@ -217,7 +217,7 @@ impl PluginSlot {
 
     /// A request of the running code, whose answer counts.
     fn request(&self) -> Request {
-        Request { code: self.code(), stamp: self.take_stamp(), role: Role::Answer }
+        Request { code: self.code(), stamp: self.take_stamp(), role: Role::Answer, canary: None }
     }
 
     /// Whether `next` may take the place of the running component.
