@@ -73,7 +73,7 @@ fn a_row_of_a_keyed_aggregation_has_the_rows_of_its_key() {
     assert_eq!((row.narrowed.of_rows, row.narrowed.rows, row.narrowed.is_least), (12, 3, true));
     // 3, 7, … 71
     assert_eq!(row.row, format!("{{\"k\":3,\"total\":{}}}", (3..72).step_by(4).sum::<i64>()));
-    assert_eq!(row.inputs[0].columns, ["value"]);
+    assert!(row.inputs[0].columns.contains(&"value".to_owned()));
 }
 
 #[test]

@@ -25,7 +25,7 @@ use crate::inspect::CheckpointPlace;
 use crate::query::{Fork, ForkOptions};
 use crate::replay::entry;
 use crate::{QuerySpec, RuntimeError, Session};
-use arrow::array::RecordBatch;
+use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use arrow::util::display::array_value_to_string;
 use folder::Folder;
@@ -80,8 +80,8 @@ pub fn explain_row(
     let inputs = fork.inputs(&entry)?;
     let rows = fork.probe(&entry, &inputs)?;
     let schema = fork.schema();
-    let line = chosen(&schema, &rows, batch, row)?;
-    let found = narrow::narrow(&inputs, |inputs| {
+    let (line, values) = chosen(&schema, &rows, batch, row)?;
+    let found = narrow::narrow(&inputs, &values, |inputs| {
         let rows = fork.probe(&entry, inputs)?;
         Ok(lines(&schema, &rows)?.contains(&line))
     })?;
@@ -119,8 +119,13 @@ fn lines(schema: &SchemaRef, rows: &[RecordBatch]) -> Result<Vec<String>, Runtim
     Ok(String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect())
 }
 
-/// The row that is meant, as a line of JSON.
-fn chosen(schema: &SchemaRef, rows: &[RecordBatch], batch: u64, choice: &RowChoice) -> Result<String, RuntimeError> {
+/// The row that is meant, as a line of JSON, and its values as text.
+fn chosen(
+    schema: &SchemaRef,
+    rows: &[RecordBatch],
+    batch: u64,
+    choice: &RowChoice,
+) -> Result<(String, Vec<String>), RuntimeError> {
     let lines = lines(schema, rows)?;
     let missing = |reason: String| {
         let hint = format!("`millstream replay --batch {batch} --rows` shows its {} rows", lines.len());
@@ -144,5 +149,11 @@ fn chosen(schema: &SchemaRef, rows: &[RecordBatch], batch: u64, choice: &RowChoi
             all.position(|(rows, row)| fits(rows, row)).unwrap_or(usize::MAX)
         }
     };
-    lines.get(number).cloned().ok_or_else(|| missing(format!("batch {batch} gave no such row")))
+    let line = lines.get(number).cloned().ok_or_else(|| missing(format!("batch {batch} gave no such row")))?;
+    let mut places = rows.iter().flat_map(|rows| (0..rows.num_rows()).map(move |row| (rows, row)));
+    let values = places.nth(number).map(|(rows, row)| {
+        let cells = rows.columns().iter().filter(|column| column.is_valid(row));
+        cells.filter_map(|column| array_value_to_string(column, row).ok()).collect()
+    });
+    Ok((line, values.unwrap_or_default()))
 }
