@@ -136,6 +136,7 @@ mod tests {
             state: BTreeMap::new(),
             output: None,
             canary: None,
+            inputs: BTreeMap::new(),
         }
     }
 

@@ -185,7 +185,8 @@ fn commit(
     state: BTreeMap<String, Vec<serde_json::Value>>,
 ) -> Result<(), RuntimeError> {
     let CommitEntry { next_watermark_ms, canary, .. } = base.clone();
-    let done = CommitEntry { batch: entry.batch, next_watermark_ms, state, output: None, canary };
+    let (output, inputs) = (None, BTreeMap::new());
+    let done = CommitEntry { batch: entry.batch, next_watermark_ms, state, output, inputs, canary };
     Ok(checkpoint.commit_log().add(&done)?)
 }
 

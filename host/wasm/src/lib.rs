@@ -39,10 +39,12 @@ pub use error::WasmError;
 pub use limits::PluginLimits;
 pub use permissions::{HostPattern, HttpGrant, Permission, Permissions};
 pub use scope::Scope;
-pub use signature::{AggregateSignature, FunctionKind, FunctionSignature, MigrationStep, Volatility};
+pub use signature::{
+    AggregateSignature, FunctionKind, FunctionSignature, MigrationStep, SourceOption, SourceSignature, Volatility,
+};
 pub use slice::{Slice, WHOLE};
 pub use slot::{
     CanaryFigures, DeadLetter, Difference, DifferenceKind, FaultPolicy, MigratedRows, PluginMetrics, PluginSlot,
-    RowFault, ScalarOutcome, StatesOutcome, TableOutcome, differences,
+    RowFault, ScalarOutcome, SourceCalls, SourcePage, StatesOutcome, TableOutcome, differences,
 };
 pub use stamp::BatchStamp;

@@ -12,6 +12,7 @@
 
 use super::canary;
 use super::fork::{Output, Ran};
+use super::input_digest;
 use super::late_rows;
 use super::output_digest::output_digest;
 use super::progress::{
@@ -31,7 +32,6 @@ use millstream_operators::{BatchContext, EventTimeSeen, LateRows};
 use millstream_sink::{SinkBatch, SinkReport};
 use millstream_source::Offset;
 use millstream_state::{StateManifest, StateStore};
-use millstream_wasm::BatchStamp;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -75,7 +75,10 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
     }
     timer.step(run, "walCommit");
 
+    run.batch_time.set_ms(entry.batch_time_ms);
+    run.begin_batch(entry.batch, entry.batch_time_ms);
     let (mut inputs, rows_per_source) = read(run, entry)?;
+    let pins = input_digest::take(run, entry, &inputs)?;
     timer.step(run, "getBatch");
 
     let shown = run.tap.is_open().then(|| inputs.clone());
@@ -96,7 +99,7 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
     let next_watermark = advance_watermark(run, &seen, entry.batch_time_ms);
     run.lease.renew(run.clock.now_ms())?;
     let commits = run.checkpoint.commit_log();
-    commits.add_state(entry.batch, next_watermark, &manifests, output.as_ref(), tally.as_ref())?;
+    commits.add_state(entry.batch, next_watermark, &manifests, (output.as_ref(), &pins), tally.as_ref())?;
     canary::done(&mut run.plugins, tally);
     done(run, entry, manifests)?;
     timer.step(run, "commitOffsets");
@@ -111,6 +114,8 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
 
 /// The rows that a batch reads, per place where they enter.
 pub(super) fn inputs(run: &mut QueryRun, entry: &OffsetEntry) -> Result<Vec<Vec<RecordBatch>>, RuntimeError> {
+    run.batch_time.set_ms(entry.batch_time_ms);
+    run.begin_batch(entry.batch, entry.batch_time_ms);
     Ok(read(run, entry)?.0)
 }
 
@@ -142,14 +147,13 @@ fn computed(
     }
     canary::enter(run, entry, is_logged)?;
     run.batch_time.set_ms(entry.batch_time_ms);
-    let stamp = BatchStamp { query: Some(run.id), batch: Some(entry.batch), time_ms: entry.batch_time_ms };
-    run.plugins.iter().for_each(|plugin| plugin.slot.begin_batch(stamp));
+    run.begin_batch(entry.batch, entry.batch_time_ms);
     let context = context(run, entry);
     let has_canary = falls_back && run.plugins.iter().any(|plugin| plugin.canary.is_some());
     let again = has_canary.then(|| inputs.to_vec());
     let mut rows = run.pipeline.run(inputs, &context);
     if let Some(mut inputs) = again.filter(|_| rows.is_err())
-        && canary::fall_back(run, entry, stamp)?
+        && canary::fall_back(run, entry)?
     {
         run.pipeline.abort();
         rows = run.pipeline.run(&mut inputs, &context);

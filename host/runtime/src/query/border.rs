@@ -75,6 +75,7 @@ pub(super) fn take(run: &mut QueryRun, request: &SwapRequest) -> Result<Result<U
         state,
         output: None,
         canary: None,
+        inputs: BTreeMap::new(),
     };
     run.checkpoint.commit_log().add(&done)?;
     let retained = named_files(&done)?;

@@ -20,7 +20,7 @@ use crate::RuntimeError;
 use bytes::Bytes;
 use millstream_checkpoint::{CanaryEvent, CanaryPin, CanaryRecord, CanaryTally, FallbackEntry, OffsetEntry};
 use millstream_common::describe_chain;
-use millstream_wasm::{BatchStamp, Component, Slice, WHOLE};
+use millstream_wasm::{Component, Slice, WHOLE};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -292,7 +292,7 @@ pub(super) fn enter(run: &mut QueryRun, entry: &OffsetEntry, is_logged: bool) ->
 
 /// After a batch has failed: whether it was for a candidate. Then that is written down, and the batch is to be run again
 /// without it.
-pub(super) fn fall_back(run: &mut QueryRun, entry: &OffsetEntry, stamp: BatchStamp) -> Result<bool, RuntimeError> {
+pub(super) fn fall_back(run: &mut QueryRun, entry: &OffsetEntry) -> Result<bool, RuntimeError> {
     let failed = run.plugins.iter_mut().find_map(|plugin| {
         let reason = plugin.slot.canary_failure()?;
         Some((plugin, reason))
@@ -308,8 +308,8 @@ pub(super) fn fall_back(run: &mut QueryRun, entry: &OffsetEntry, stamp: BatchSta
     for plugin in &run.plugins {
         // What was told of the first attempt is told again.
         drop((plugin.slot.take_dead_letters(), plugin.slot.take_metrics()));
-        plugin.slot.begin_batch(stamp);
     }
+    run.begin_batch(entry.batch, entry.batch_time_ms);
     Ok(true)
 }
 

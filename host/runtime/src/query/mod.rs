@@ -16,6 +16,7 @@ mod canary;
 mod changes;
 mod fork;
 mod handle;
+mod input_digest;
 mod late_rows;
 mod open;
 mod output_digest;

@@ -22,8 +22,9 @@ use arrow::datatypes::{Schema, SchemaRef};
 use millstream_common::{Clock, DurableFiles, SystemClock};
 use millstream_plan::FramePlanner;
 use millstream_sink::{SinkFactory, SinkRegistry};
-use millstream_source::{SourceFactory, SourceRegistry};
-use millstream_wasm::{PluginHost, PluginHostOptions};
+use millstream_source::connectors::plugin;
+use millstream_source::{SourceFactory, SourceRegistry, SourceSpec};
+use millstream_wasm::{PluginHost, PluginHostOptions, PluginSlot};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,10 +38,10 @@ pub(crate) type OpenCheckpoint =
 #[derive(Clone)]
 pub struct Session {
     inner: Arc<Inner>,
+    /// The source connectors; those of a query may be more.
+    sources: SourceRegistry,
     /// The sink connectors; those of a query may be more.
     sinks: SinkRegistry,
-    /// The source connectors, likewise.
-    sources: SourceRegistry,
 }
 
 struct Inner {
@@ -121,7 +122,7 @@ impl SessionBuilder {
             plugins: Mutex::default(),
             streams: StreamingQueryManager::default(),
         };
-        Session { inner: Arc::new(inner), sinks: self.sinks, sources: self.sources }
+        Session { inner: Arc::new(inner), sources: self.sources, sinks: self.sinks }
     }
 }
 
@@ -301,6 +302,20 @@ impl Session {
         let mut session = self.clone();
         session.sources.register(format, factory);
         session
+    }
+
+    /// This session with the sources of plugins; those of a query replace others that were there.
+    pub(crate) fn with_plugin_sources(&self, slots: &[Arc<PluginSlot>]) -> Self {
+        Self { sources: self.sources.with_plugins(slots), ..self.clone() }
+    }
+
+    /// The columns that a source will have; it may be one of a plugin that is registered.
+    fn schema_of(&self, source: &SourceSpec) -> Result<SchemaRef, RuntimeError> {
+        if !source.format.eq_ignore_ascii_case(plugin::FORMAT) {
+            return Ok(self.sources.factory(source)?.schema(source)?);
+        }
+        let sources = self.sources.with_plugins(&self.registered_slots()?);
+        Ok(sources.factory(source)?.schema(source)?)
     }
 
     /// A number that no other static table of the session has.
