@@ -176,7 +176,7 @@ impl Trial {
         let text = |error: millstream_runtime::RuntimeError| millstream_common::describe_chain(&error);
         let spec = self.query.spec(self.partitions);
         let mut run = QueryRun::open(&world.session, spec, StopSignal::new()).map_err(text)?;
-        let orderly = told.len() % 2 == 0;
+        let orderly = told.len().is_multiple_of(2);
         while run.next_batch().0 < BATCHES {
             world.clock.advance(Duration::from_secs(1));
             let swaps = world.checkpoint().unwrap().unwrap().swap_log().all().map_err(|error| error.to_string())?;

@@ -32,9 +32,9 @@ pub(super) struct Narrow {
 /// Leaves out rows as long as `comes_out` holds for the others. One that fails on fewer rows does not hold. `values` are those
 /// of the row, as text.
 pub(super) fn narrow(
-    inputs: &Rows,
+    inputs: &[Vec<RecordBatch>],
     values: &[String],
-    mut comes_out: impl FnMut(&Rows) -> Result<bool, RuntimeError>,
+    mut comes_out: impl FnMut(&[Vec<RecordBatch>]) -> Result<bool, RuntimeError>,
 ) -> Result<Narrow, RuntimeError> {
     let all: Vec<(usize, usize, u32)> = inputs
         .iter()
@@ -85,7 +85,7 @@ pub(super) fn narrow(
 
 /// Shares of the rows that have a value in common with the row, the smallest first: those that have it in a column, and those
 /// that have it in a text.
-fn shares(inputs: &Rows, values: &[String], count: usize) -> Vec<Vec<bool>> {
+fn shares(inputs: &[Vec<RecordBatch>], values: &[String], count: usize) -> Vec<Vec<bool>> {
     let values: Vec<&String> = values.iter().filter(|value| !value.is_empty()).collect();
     let mut shares = vec![Vec::with_capacity(count); 2 * values.len()];
     for rows in inputs.iter().flatten() {
@@ -107,7 +107,7 @@ fn shares(inputs: &Rows, values: &[String], count: usize) -> Vec<Vec<bool>> {
 }
 
 /// Some rows, in their order.
-fn taken(inputs: &Rows, rows: impl Iterator<Item = (usize, usize, u32)>) -> Result<Rows, RuntimeError> {
+fn taken(inputs: &[Vec<RecordBatch>], rows: impl Iterator<Item = (usize, usize, u32)>) -> Result<Rows, RuntimeError> {
     let mut places: Vec<Vec<Vec<u32>>> = inputs.iter().map(|batches| vec![Vec::new(); batches.len()]).collect();
     rows.for_each(|(slot, batch, row)| places[slot][batch].push(row));
     let of_batch = |(rows, places): (&RecordBatch, Vec<u32>)| {
@@ -135,7 +135,7 @@ mod tests {
         RecordBatch::try_new(schema, vec![Arc::new(Int64Array::from(values.to_vec()))]).unwrap()
     }
 
-    fn values(inputs: &Rows) -> Vec<i64> {
+    fn values(inputs: &[Vec<RecordBatch>]) -> Vec<i64> {
         let of = |rows: &RecordBatch| rows.column(0).as_primitive::<Int64Type>().values().to_vec();
         inputs.iter().flatten().flat_map(of).collect()
     }
@@ -154,13 +154,13 @@ mod tests {
         assert_eq!(values(&narrow(&inputs, &[], |_| Ok(true)).unwrap().inputs), Vec::<i64>::new());
         let failing = narrow(&inputs, &[], |_| Err(RuntimeError::Thread { reason: "no".into() })).unwrap();
         assert_eq!(failing.rows, (8, 8));
-        assert!(narrow(&vec![], &[], |_| Ok(true)).unwrap().is_least);
+        assert!(narrow(&[], &[], |_| Ok(true)).unwrap().is_least);
     }
 
     #[test]
     fn rows_that_have_a_value_of_the_row_are_tried_first() {
         let inputs = vec![vec![numbers(&(0..10_000).map(|n| n % 100).collect::<Vec<_>>())]];
-        let all_of_seven = |inputs: &Rows| Ok(values(inputs).iter().filter(|n| **n == 7).count() == 100);
+        let all_of_seven = |inputs: &[Vec<RecordBatch>]| Ok(values(inputs).iter().filter(|n| **n == 7).count() == 100);
         let found = narrow(&inputs, &["7".into(), "100".into()], all_of_seven).unwrap();
         assert_eq!((found.rows, found.is_least), ((10_000, 100), true));
         assert!(found.runs <= 250, "{}", found.runs);
