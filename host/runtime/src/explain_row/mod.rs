@@ -77,7 +77,7 @@ pub fn explain_row(
     let folder = Folder::new(folder)?;
     let options = ForkOptions::in_memory()?;
     let mut fork = Fork::before(session, spec, Arc::clone(checkpoint.files()), entry.batch, options)?;
-    let inputs = fork.inputs(&entry)?;
+    let inputs = fork.read_inputs(&entry)?;
     let rows = fork.probe(&entry, &inputs)?;
     let schema = fork.schema();
     let (line, values) = chosen(&schema, &rows, batch, row)?;

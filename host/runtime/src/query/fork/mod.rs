@@ -174,7 +174,7 @@ impl Fork {
     ///
     /// # Errors
     /// When they are no longer there.
-    pub(crate) fn inputs(&mut self, entry: &OffsetEntry) -> Result<Vec<Vec<RecordBatch>>, RuntimeError> {
+    pub(crate) fn read_inputs(&mut self, entry: &OffsetEntry) -> Result<Vec<Vec<RecordBatch>>, RuntimeError> {
         inputs(&mut self.run, entry)
     }
 
