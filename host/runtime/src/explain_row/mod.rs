@@ -86,7 +86,7 @@ pub fn explain_row(
         Ok(lines(&schema, &rows)?.contains(&line))
     })?;
     let slots = fork.slots().to_vec();
-    query::write_tables(session, spec, folder.path())?;
+    query::write_tables(session, spec, &fork, folder.path())?;
     folder.write(&checkpoint, &entry, (query, line), (slots.as_slice(), found))
 }
 

@@ -1,7 +1,7 @@
 //! A query as a document: what makes the same plan again where neither its file nor its sources are.
 
 use super::folder::{read_rows, unusable, write_rows};
-use crate::query::read_tables;
+use crate::query::{Fork, read_tables};
 use crate::{PluginSpec, QuerySpec, RuntimeError, Session, Settings, StreamSpec, TableSpec};
 use arrow::datatypes::SchemaRef;
 use millstream_checkpoint::{OffsetEntry, PluginStore, open_files};
@@ -87,12 +87,20 @@ fn file_name(name: &str) -> String {
 }
 
 /// Writes what the query joins with, and the columns of its streams.
-pub(super) fn write_tables(session: &Session, spec: &QuerySpec, folder: &Path) -> Result<(), RuntimeError> {
+pub(super) fn write_tables(
+    session: &Session,
+    spec: &QuerySpec,
+    fork: &Fork,
+    folder: &Path,
+) -> Result<(), RuntimeError> {
     for table in read_tables(session, &spec.tables, &StopSignal::new())? {
         write_rows(&folder.join(table_file(&table.name)), &table.schema, &table.rows)?;
     }
     for stream in &spec.streams {
-        let schema = session.sources().factory(&stream.source)?.schema(&stream.source)?;
+        let schema = match fork.source_schema(&stream.source.name) {
+            Some(schema) => schema,
+            None => session.sources().factory(&stream.source)?.schema(&stream.source)?,
+        };
         write_rows(&folder.join(stream_file(&stream.source.name)), &schema, &[])?;
     }
     Ok(())

@@ -194,6 +194,11 @@ impl Fork {
         probe(&mut self.run, entry, inputs.to_vec())
     }
 
+    /// The columns of a source that the query reads.
+    pub(crate) fn source_schema(&self, stream: &str) -> Option<SchemaRef> {
+        self.run.sources.iter().find(|source| source.name == stream).map(|source| source.source.schema())
+    }
+
     /// Where rows enter.
     pub(crate) fn slots(&self) -> &[SourceSlot] {
         &self.run.slots
