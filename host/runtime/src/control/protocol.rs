@@ -54,6 +54,7 @@ pub struct SwapTerms {
     /// How many live batches the candidate has to run beside the query before.
     pub shadow: u64,
     /// That it computes a share of the keys first, and takes over by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub canary: Option<CanaryTerms>,
 }
 
