@@ -55,7 +55,7 @@ pub(super) fn narrow(
     };
     for share in shares(inputs, values, before) {
         runs += 1;
-        if kept(&share).and_then(|inputs| Ok(comes_out(&inputs).unwrap_or(false)))? {
+        if kept(&share).map(|inputs| comes_out(&inputs).unwrap_or(false))? {
             is_left = share;
             break;
         }
@@ -69,7 +69,7 @@ pub(super) fn narrow(
         }
         runs += 1;
         tried[range.clone()].iter().for_each(|row| is_left[*row] = false);
-        if kept(&is_left).and_then(|inputs| Ok(comes_out(&inputs).unwrap_or(false)))? {
+        if kept(&is_left).map(|inputs| comes_out(&inputs).unwrap_or(false))? {
             continue;
         }
         tried[range.clone()].iter().for_each(|row| is_left[*row] = true);
