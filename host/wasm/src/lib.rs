@@ -37,7 +37,7 @@ pub use component::Component;
 pub use engine::{PluginHost, PluginHostOptions};
 pub use error::WasmError;
 pub use limits::PluginLimits;
-pub use permissions::{HostPattern, HttpGrant, Permission, Permissions};
+pub use permissions::{HostPattern, HttpGrant, Permission, Permissions, check_authorities};
 pub use scope::Scope;
 pub use signature::{
     AggregateSignature, FunctionKind, FunctionSignature, MigrationStep, SourceOption, SourceSignature, Volatility,

@@ -4,7 +4,7 @@ use super::QueryFileError;
 use super::scalar::{DottedScalars, Scalar};
 use super::size;
 use super::text::{self, SourceText};
-use millstream_wasm::{HttpGrant, Permissions};
+use millstream_wasm::{HttpGrant, Permissions, check_authorities};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -57,20 +57,18 @@ fn permissions(text: &SourceText, plugin: &str, raw: &RawPermissions) -> Result<
                 .map_err(|reason| text.invalid(raw, key("http_response"), value, reason))?
         }
     };
-    let authorities = match &raw.http_ca {
+    let http_authorities = match &raw.http_ca {
         None => None,
         Some(file) => {
             let path = text.resolve(file.get_ref());
-            Some((file, Arc::from(text::read_bytes(Path::new(&path), CERTIFICATES, "a file of certificates")?)))
+            let pem = text::read_bytes(Path::new(&path), CERTIFICATES, "a file of certificates")?;
+            check_authorities(&pem).map_err(|reason| text.invalid(file, key("http_ca"), file.get_ref(), reason))?;
+            Some(Arc::from(pem))
         }
     };
-    let (file, authorities) = authorities.unzip();
-    let grant = HttpGrant { hosts, private: raw.http_private, response_bytes, authorities };
-    if let (Some(file), Err(reason)) = (file, grant.check()) {
-        return Err(text.invalid(file, key("http_ca"), file.get_ref(), reason));
-    }
-    let http = (!grant.hosts.is_empty()).then_some(grant);
-    Ok(Permissions { config: raw.config.then(BTreeMap::new), clock: raw.clock, random: raw.random, http })
+    let http = (!hosts.is_empty()).then_some(HttpGrant { hosts, private: raw.http_private, response_bytes });
+    let (config, clock, random) = (raw.config.then(BTreeMap::new), raw.clock, raw.random);
+    Ok(Permissions { config, clock, random, http, http_authorities })
 }
 
 /// What one plugin of a query may have, with the options that the query gives it.

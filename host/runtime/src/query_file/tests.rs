@@ -405,8 +405,9 @@ fn the_operator_grants_permissions_to_names() {
         let files = [("p", ""), ("query.toml", &*query("")), ("host.toml", host), ("ca.pem", pem)];
         Files::new(&files).load(&[], Overrides::default())
     };
-    let trusted = with_ca(authority).unwrap().spec.plugins[0].limits.permissions.http.clone().unwrap();
-    assert_eq!(trusted.authorities.as_deref(), Some(authority.as_bytes()));
+    let loaded = with_ca(authority).unwrap();
+    let trusted = &loaded.spec.plugins[0].limits.permissions;
+    assert_eq!(trusted.http_authorities.as_deref(), Some(authority.as_bytes()));
     let error = with_ca("none").unwrap_err().to_string();
     assert!(error.contains("grants.p.http_ca") && error.contains("no certificate"), "{error}");
 }

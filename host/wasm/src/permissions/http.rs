@@ -37,10 +37,10 @@ pub struct HttpGrant {
     pub private: bool,
     /// Bytes of one response.
     pub response_bytes: u64,
-    /// Certificates, as PEM, of authorities that are trusted beside those of this machine: for hosts of a network that has
-    /// its own.
-    pub authorities: Option<Arc<[u8]>>,
 }
+
+/// Certificates as PEM.
+type Authorities = Option<Arc<[u8]>>;
 
 /// A host, or all hosts below one: `api.example.com`, `*.example.com`, `example.com:8443`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,16 +122,20 @@ pub(super) fn send(
     if requests.len() > REQUESTS {
         return Err(Denied("it sends more than 256 requests at once").into());
     }
-    Ok((send_all(&grant, requests, state.deadline)?,))
+    Ok((send_all((&grant, &state.permissions.http_authorities), requests, state.deadline)?,))
 }
 
-fn send_all(grant: &HttpGrant, requests: Vec<Request>, deadline: Instant) -> wasmtime::Result<Answers> {
+fn send_all(
+    (grant, authorities): (&HttpGrant, &Authorities),
+    requests: Vec<Request>,
+    deadline: Instant,
+) -> wasmtime::Result<Answers> {
     static RUNTIME: LazyLock<std::io::Result<tokio::runtime::Runtime>> = LazyLock::new(|| {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         builder.worker_threads(2).max_blocking_threads(8).thread_name("millstream-http").enable_all().build()
     });
     let runtime = RUNTIME.as_ref().map_err(|e| wasmtime::format_err!("no thread for requests: {e}"))?;
-    let client = client(grant)?;
+    let client = client(grant.private, authorities)?;
     let mut answers = Vec::with_capacity(requests.len());
     let mut requests = requests.into_iter().peekable();
     while requests.peek().is_some() {
@@ -166,26 +170,27 @@ type ClientKind = (bool, Option<Digest>);
 
 /// One client for each kind of grant: connections are kept, and never to an address that was not checked, nor to one
 /// that showed a certificate of an authority that this grant does not trust.
-fn client(grant: &HttpGrant) -> wasmtime::Result<Client> {
+fn client(private: bool, authorities: &Authorities) -> wasmtime::Result<Client> {
     static CLIENTS: LazyLock<Mutex<HashMap<ClientKind, Client>>> = LazyLock::new(Mutex::default);
-    let kind = (grant.private, grant.authorities.as_ref().map(|pem| Digest::of(pem)));
+    let kind = (private, authorities.as_ref().map(|pem| Digest::of(pem)));
     let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(client) = clients.get(&kind) {
         return Ok(client.clone());
     }
-    let client = make_client(grant).map_err(|e| wasmtime::format_err!("no client for requests: {}", chain(&e)))?;
+    let client = make_client(private, authorities.as_deref())
+        .map_err(|e| wasmtime::format_err!("no client for requests: {}", chain(&e)))?;
     clients.insert(kind, client.clone());
     Ok(client)
 }
 
-fn make_client(grant: &HttpGrant) -> reqwest::Result<Client> {
+fn make_client(private: bool, authorities: Option<&[u8]>) -> reqwest::Result<Client> {
     let mut builder = Client::builder()
         .redirect(Policy::none())
         .no_proxy()
-        .dns_resolver(Arc::new(Resolver { private: grant.private }))
+        .dns_resolver(Arc::new(Resolver { private }))
         .connect_timeout(Duration::from_secs(10))
         .pool_idle_timeout(Duration::from_secs(30));
-    if let Some(pem) = &grant.authorities {
+    if let Some(pem) = authorities {
         for authority in Certificate::from_pem_bundle(pem)? {
             builder = builder.add_root_certificate(authority);
         }
@@ -193,20 +198,17 @@ fn make_client(grant: &HttpGrant) -> reqwest::Result<Client> {
     builder.build()
 }
 
-impl HttpGrant {
-    /// Whether requests could be sent under it.
-    ///
-    /// # Errors
-    /// What is wrong with the certificates of its authorities.
-    pub fn check(&self) -> Result<(), String> {
-        let Some(pem) = &self.authorities else { return Ok(()) };
-        match Certificate::from_pem_bundle(pem) {
-            Ok(found) if found.is_empty() => return Err("there is no certificate in it".into()),
-            Ok(_) => {}
-            Err(error) => return Err(chain(&error)),
-        }
-        make_client(self).map(drop).map_err(|error| chain(&error))
+/// Whether requests could be sent with these certificates, PEM, trusted.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn check_authorities(pem: &[u8]) -> Result<(), String> {
+    match Certificate::from_pem_bundle(pem) {
+        Ok(found) if found.is_empty() => return Err("there is no certificate in it".into()),
+        Ok(_) => {}
+        Err(error) => return Err(chain(&error)),
     }
+    make_client(false, Some(pem)).map(drop).map_err(|error| chain(&error))
 }
 
 async fn send_one(

@@ -124,12 +124,7 @@ fn options_are_those_of_the_query() {
 
 #[test]
 fn requests_go_out_where_hosts_were_granted() {
-    let grant = HttpGrant {
-        hosts: vec!["example.com".parse().unwrap()],
-        private: false,
-        response_bytes: 1000,
-        authorities: None,
-    };
+    let grant = HttpGrant { hosts: vec!["example.com".parse().unwrap()], private: false, response_bytes: 1000 };
     let slot = granted(&http(), Permissions { http: Some(grant), ..Permissions::default() });
     assert_eq!(answer(&slot), 0);
 }

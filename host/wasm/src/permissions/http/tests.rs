@@ -6,7 +6,7 @@ use std::net::TcpListener;
 
 fn grant(hosts: &[&str], private: bool) -> HttpGrant {
     let hosts = hosts.iter().map(|host| host.parse().unwrap()).collect();
-    HttpGrant { hosts, private, response_bytes: 1000, authorities: None }
+    HttpGrant { hosts, private, response_bytes: 1000 }
 }
 
 fn get(url: &str) -> Request {
@@ -85,7 +85,7 @@ fn what_was_not_granted_is_denied_before_anything_is_sent() {
         "http://2130706433/",
         "http://0x7f.1/",
     ] {
-        let answers = send_all(&public, vec![get(url)], soon()).unwrap();
+        let answers = send_all((&public, &None), vec![get(url)], soon()).unwrap();
         assert!(matches!(&answers[0], Err(Failure::Denied(_))), "{url}: {:?}", answers[0]);
     }
 }
@@ -117,7 +117,7 @@ fn answers_come_back_whole_or_not_at_all() {
     let port =
         server(vec![body(10), body(2000), redirect.into(), "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nxx".into()]);
     let grant = grant(&["127.0.0.1"], true);
-    let one = |request| send_all(&grant, vec![request], soon()).unwrap().remove(0);
+    let one = |request| send_all((&grant, &None), vec![request], soon()).unwrap().remove(0);
     let url = format!("http://127.0.0.1:{port}/");
     let close = |mut request: Request| {
         request.headers.push(("connection".into(), "close".into()));
@@ -130,7 +130,7 @@ fn answers_come_back_whole_or_not_at_all() {
     assert_eq!(one(close(get(&url))).unwrap().status, 302, "redirects are not followed");
     assert!(matches!(one(close(get(&url))), Err(Failure::Unreachable(_))), "torn");
     let start = Instant::now();
-    let late = send_all(&grant, vec![get(&url)], Instant::now() + Duration::from_millis(200)).unwrap();
+    let late = send_all((&grant, &None), vec![get(&url)], Instant::now() + Duration::from_millis(200)).unwrap();
     assert!(matches!(&late[0], Err(Failure::Unreachable(_))), "{:?}", late[0]);
     assert!(start.elapsed() < Duration::from_secs(5));
 }
@@ -166,35 +166,32 @@ fn tls_server() -> u16 {
 #[test]
 fn tls_is_spoken_with_hosts_whose_authority_is_trusted_and_with_no_others() {
     let port = tls_server();
-    let authority: Arc<[u8]> = Arc::from(include_bytes!("certificates/authority.pem").as_slice());
-    let trusting = |hosts: &[&str]| HttpGrant { authorities: Some(Arc::clone(&authority)), ..grant(hosts, true) };
-    let one = |grant: &HttpGrant, url: &str| send_all(grant, vec![get(url)], soon()).unwrap().remove(0);
+    let trusted: Authorities = Some(Arc::from(include_bytes!("certificates/authority.pem").as_slice()));
+    let one = |authorities: &Authorities, grant: HttpGrant, url: &str| {
+        send_all((&grant, authorities), vec![get(url)], soon()).unwrap().remove(0)
+    };
     for host in ["localhost", "127.0.0.1"] {
         let url = format!("https://{host}:{port}/");
-        let answer = one(&trusting(&[host]), &url).unwrap();
+        let answer = one(&trusted, grant(&[host], true), &url).unwrap();
         assert_eq!((answer.status, answer.body.as_slice()), (200, b"hello".as_slice()));
-        let unknown = one(&grant(&[host], true), &url).unwrap_err();
+        let unknown = one(&None, grant(&[host], true), &url).unwrap_err();
         assert!(matches!(&unknown, Failure::Unreachable(reason) if reason.contains("certificate")), "{unknown:?}");
     }
     // A name that is not in the certificate.
-    let other = one(&trusting(&["*.localhost"]), &format!("https://other.localhost:{port}/"));
+    let other = one(&trusted, grant(&["*.localhost"], true), &format!("https://other.localhost:{port}/"));
     assert!(matches!(&other, Err(Failure::Unreachable(_))), "{other:?}");
     // Trust grants no host, and no address.
     let url = format!("https://localhost:{port}/");
-    assert!(matches!(one(&trusting(&["example.com"]), &url), Err(Failure::Denied(_))));
-    let public = HttpGrant { authorities: Some(Arc::clone(&authority)), ..grant(&["localhost"], false) };
-    assert!(matches!(one(&public, &url), Err(Failure::Denied(_))));
-    assert!(matches!(
-        one(&trusting(&["localhost"]), &format!("http://localhost:{port}/")),
-        Err(Failure::Unreachable(_))
-    ));
+    assert!(matches!(one(&trusted, grant(&["example.com"], true), &url), Err(Failure::Denied(_))));
+    assert!(matches!(one(&trusted, grant(&["localhost"], false), &url), Err(Failure::Denied(_))));
+    let plain = format!("http://localhost:{port}/");
+    assert!(matches!(one(&trusted, grant(&["localhost"], true), &plain), Err(Failure::Unreachable(_))));
 }
 
 #[test]
 fn what_is_no_certificate_is_found_out_before_anything_runs() {
-    let of = |pem: &str| HttpGrant { authorities: Some(Arc::from(pem.as_bytes())), ..grant(&["localhost"], true) };
-    assert!(grant(&["localhost"], true).check().is_ok());
-    assert_eq!(of("").check(), Err("there is no certificate in it".to_owned()));
-    let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-    assert!(of(broken).check().is_err());
+    assert!(check_authorities(include_bytes!("certificates/authority.pem")).is_ok());
+    assert_eq!(check_authorities(b""), Err("there is no certificate in it".to_owned()));
+    let broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    assert!(check_authorities(broken).is_err());
 }
