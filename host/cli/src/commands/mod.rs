@@ -8,6 +8,7 @@ mod explain;
 mod explain_row;
 mod plugin;
 mod query_arguments;
+mod registry_arguments;
 mod replay;
 mod rollback;
 mod run;

@@ -4,7 +4,7 @@ use crate::environment;
 use crate::failure::Failure;
 use clap::Args;
 use millstream_runtime::control::RunDir;
-use millstream_runtime::query_file::{self, LoadedQuery, Overrides};
+use millstream_runtime::query_file::{self, HostPlaces, LoadedQuery, Overrides};
 use std::path::{Path, PathBuf};
 
 /// A query and the flags that change it.
@@ -25,9 +25,17 @@ pub(crate) struct QueryArguments {
     /// A setting of the query; may be given several times.
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
     set: Vec<(String, String)>,
+    /// Fails when the lock file does not say which bytes each package is, and does not change it.
+    #[arg(long)]
+    locked: bool,
 }
 
 impl QueryArguments {
+    /// What the operator's file says that does not belong to a query.
+    pub(crate) fn host_places(&self) -> Result<HostPlaces, Failure> {
+        Ok(query_file::load_host_places(self.host_file.as_deref(), &environment::variables())?)
+    }
+
     /// The query file, or what stands in its place.
     pub(crate) fn file(&self) -> &Path {
         &self.query
@@ -39,6 +47,8 @@ impl QueryArguments {
             trigger: self.trigger.clone(),
             checkpoint: self.checkpoint.clone(),
             settings: self.set.clone(),
+            locked: self.locked,
+            update: None,
         };
         Ok(query_file::load(&self.query, self.host_file.as_deref(), &environment::variables(), overrides)?)
     }

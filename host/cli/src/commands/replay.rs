@@ -4,11 +4,12 @@ use super::json;
 use super::query_arguments::QueryArguments;
 use crate::failure::Failure;
 use crate::output;
+use crate::session;
 use clap::Args;
 use millstream_common::Fault;
+use millstream_runtime::Export;
 use millstream_runtime::explain_row::{is_row_folder, remake_row};
 use millstream_runtime::replay::{Replay, replay};
-use millstream_runtime::{Export, Session};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -49,7 +50,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), Failure> {
         return Err(Failure::query("the batch is missing", Some("say which with `--batch N`")));
     };
     let query = arguments.query.load()?;
-    let replayed = replay(&Session::new()?, &query.spec, batch, arguments.out.as_deref())?;
+    let replayed = replay(&session::of_query(&query), &query.spec, batch, arguments.out.as_deref())?;
     if arguments.rows {
         let rows = Export::Table.bytes(&replayed.schema, &replayed.rows)?;
         output::print(&String::from_utf8_lossy(&rows))?;
@@ -60,7 +61,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), Failure> {
 
 /// Makes the row of a folder again.
 fn remake(arguments: &ReplayArguments) -> Result<(), Failure> {
-    let remade = remake_row(&Session::new()?, arguments.query.file())?;
+    let remade = remake_row(&session::of_host(&arguments.query.host_places()?), arguments.query.file())?;
     if arguments.rows {
         output::print(&remade.rows.iter().map(|row| format!("{row}\n")).collect::<String>())?;
     }

@@ -188,7 +188,7 @@ impl QueryDocument {
                 random: plugin.random,
                 // Nothing leaves this machine for a row that is looked at again.
                 http: None,
-                http_authorities: None,
+                ..Permissions::default()
             };
             if plugin.http {
                 let reason =

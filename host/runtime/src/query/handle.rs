@@ -6,6 +6,7 @@ use super::progress::{Progress, iso_ms};
 use super::run::QueryRun;
 use super::swap::{EndRequest, SwapGrounds, SwapQueue, SwapRequest, Swapped};
 use super::tap::Tap;
+use crate::query_file::QueryFileError;
 use crate::streams::StreamingQueryManager;
 use crate::verdict::{Question, Shadow, VerdictReport, judge};
 use crate::{QuerySpec, RuntimeError, Session};
@@ -324,6 +325,15 @@ impl StreamingQuery {
     /// The plugin that had a canary in the last batch, and its candidate.
     pub fn running_canary(&self) -> Option<(String, Digest)> {
         self.slots.iter().find_map(|slot| Some((slot.name().to_owned(), slot.candidate()?.digest())))
+    }
+
+    /// A component by the name that a person gave it: a file, or a reference to a package. Where the host file demands a
+    /// signature, it has a good one.
+    ///
+    /// # Errors
+    /// When it cannot be had, or is not let in.
+    pub fn component(&self, named: &str) -> Result<Vec<u8>, QueryFileError> {
+        self.ground.session.packages().component(named)
     }
 
     /// The verdict on a component, which has not to be one. The query goes on meanwhile; the last `batches` batches (by

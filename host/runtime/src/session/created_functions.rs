@@ -4,7 +4,6 @@
 //! runs. [`Session::register_plugin`] does the same with other limits.
 
 use super::Session;
-use crate::query_file::read_component;
 use crate::{PluginSpec, RuntimeError};
 use millstream_plan::CreateFunction;
 use millstream_wasm::{FaultPolicy, PluginLimits};
@@ -19,7 +18,7 @@ impl Session {
         for CreateFunction { name, component: file } in functions {
             let invalid = |reason: String, hint: Option<String>| RuntimeError::Invalid { reason, hint };
             let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-            let bytes = read_component(Path::new(file)).map_err(|error| {
+            let bytes = self.packages().component(file).map_err(|error| {
                 let hint = millstream_common::Hint::hint(&error);
                 invalid(millstream_common::describe_chain(&error), hint)
             })?;
