@@ -1,10 +1,11 @@
 //! `CREATE FUNCTION … USING COMPONENT` in a session: plugins of the session from then on, as in Spark.
 //!
-//! A component becomes one plugin, by the name of its file, with the default limits. Paths are relative to where the program
+//! A component becomes one plugin, by the name of its file or package, with the default limits. Paths are relative to where the program
 //! runs. [`Session::register_plugin`] does the same with other limits.
 
 use super::Session;
 use crate::{PluginSpec, RuntimeError};
+use millstream_package::PackageReference;
 use millstream_plan::CreateFunction;
 use millstream_wasm::{FaultPolicy, PluginLimits};
 use std::path::Path;
@@ -17,7 +18,11 @@ impl Session {
     pub(super) fn create_functions(&self, functions: &[CreateFunction]) -> Result<(), RuntimeError> {
         for CreateFunction { name, component: file } in functions {
             let invalid = |reason: String, hint: Option<String>| RuntimeError::Invalid { reason, hint };
-            let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+            let reference = file.parse::<PackageReference>().ok();
+            let stem = match &reference {
+                Some(reference) => reference.name(),
+                None => Path::new(file).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default(),
+            };
             let bytes = self.packages().component(file).map_err(|error| {
                 let hint = millstream_common::Hint::hint(&error);
                 invalid(millstream_common::describe_chain(&error), hint)
