@@ -1,7 +1,7 @@
 //! `CREATE FUNCTION … USING COMPONENT` in a session: plugins of the session from then on, as in Spark.
 //!
-//! A component becomes one plugin, by the name of its file or package, with the default limits. Paths are relative to where the program
-//! runs. [`Session::register_plugin`] does the same with other limits.
+//! A component becomes one plugin, by the name of its file or package, with the default limits. Paths are relative to where
+//! the program runs. [`Session::register_plugin`] does the same with other limits.
 
 use super::Session;
 use crate::{PluginSpec, RuntimeError};
