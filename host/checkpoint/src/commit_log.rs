@@ -10,7 +10,7 @@
 
 use crate::batch_log::{BatchEntry, BatchLog};
 use crate::document::DocumentKind;
-use crate::{CheckpointError, json_lines};
+use crate::{CanaryTally, CheckpointError, json_lines};
 use millstream_common::{BatchId, DurableFiles};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -43,6 +43,9 @@ pub struct CommitEntry {
     /// digests are off.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inputs: BTreeMap<String, OutputPin>,
+    /// What its canary has shown so far; `None` without one. Since version 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<CanaryTally>,
 }
 
 /// A [`CommitEntry`] that is about to be written.
@@ -55,6 +58,8 @@ struct Fresh<'a, S> {
     output: Option<&'a OutputPin>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     inputs: &'a BTreeMap<String, OutputPin>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    canary: Option<&'a CanaryTally>,
 }
 
 impl BatchEntry for CommitEntry {
@@ -94,8 +99,10 @@ impl CommitLog {
         next_watermark_ms: Option<i64>,
         state: &impl Serialize,
         (output, inputs): (Option<&OutputPin>, &BTreeMap<String, OutputPin>),
+        canary: Option<&CanaryTally>,
     ) -> Result<(), CheckpointError> {
-        self.0.add_json(batch, json_lines::to_vec(&Fresh { batch, next_watermark_ms, state, output, inputs }, 0))
+        let fresh = Fresh { batch, next_watermark_ms, state, output, inputs, canary };
+        self.0.add_json(batch, json_lines::to_vec(&fresh, 0))
     }
 
     /// The entry of a batch; `None` when it is not done.

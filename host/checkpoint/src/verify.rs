@@ -8,8 +8,8 @@
 use crate::batch_log::batch_of;
 use crate::resume::{LogContents, hole, resume};
 use crate::{
-    CheckpointError, CommitEntry, CommitLog, LeaseRecord, Metadata, OffsetEntry, OffsetLog, PluginStore, SwapLog,
-    lease, metadata, plugin_store, swap_log,
+    CheckpointError, CommitEntry, CommitLog, FallbackLog, LeaseRecord, Metadata, OffsetEntry, OffsetLog, PluginStore,
+    SwapLog, canary, lease, metadata, plugin_store, swap_log,
 };
 use millstream_common::{BatchId, Digest, DurableFiles, Hint};
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,6 +97,14 @@ pub fn verify(files: &Arc<dyn DurableFiles>) -> Result<Report, CheckpointError> 
             None => report.add(path, "its name is no batch number", None),
         }
     }
+    let fallbacks = FallbackLog::new(Arc::clone(files));
+    for name in fallbacks.names()? {
+        let path = format!("{}/{name}", canary::FOLDER);
+        match batch_of(&name) {
+            Some(batch) => drop(report.take(&path, fallbacks.get(batch))?),
+            None => report.add(path, "its name is no batch number", None),
+        }
+    }
     components(files, &mut report, &offsets)?;
     logs_fit(files, &mut report, &offsets, &commits)?;
     report.offsets = offsets.into_keys().collect();
@@ -108,8 +116,16 @@ pub fn verify(files: &Arc<dyn DurableFiles>) -> Result<Report, CheckpointError> 
 fn foreign_names(files: &Arc<dyn DurableFiles>, report: &mut Report) -> Result<(), CheckpointError> {
     let failed = |source| CheckpointError::files(files.location(), source);
     let known_files = [metadata::METADATA, lease::LEASE];
-    let known_folders =
-        ["offsets", "commits", "sources", "state", "dead-letters", swap_log::FOLDER, plugin_store::FOLDER];
+    let known_folders = [
+        "offsets",
+        "commits",
+        "sources",
+        "state",
+        "dead-letters",
+        swap_log::FOLDER,
+        canary::FOLDER,
+        plugin_store::FOLDER,
+    ];
     let names = files.list("").map_err(failed)?.into_iter().filter(|name| !known_files.contains(&&**name));
     let folders = files.list_folders("").map_err(failed)?;
     let folders = folders.into_iter().filter(|name| !known_folders.contains(&&**name));
@@ -174,8 +190,11 @@ fn components(
     }
     let mut missing: BTreeMap<Digest, (&str, BatchId)> = BTreeMap::new();
     for (batch, entry) in offsets {
-        for (name, pin) in entry.plugins.iter().filter(|(_, pin)| !seen.contains(&pin.digest)) {
-            missing.insert(pin.digest, (name, *batch));
+        for (name, pin) in &entry.plugins {
+            let candidate = pin.canary.as_ref().map(|canary| canary.candidate);
+            for digest in [Some(pin.digest), candidate].into_iter().flatten().filter(|digest| !seen.contains(digest)) {
+                missing.insert(digest, (name, *batch));
+            }
         }
     }
     for (digest, (name, batch)) in missing {

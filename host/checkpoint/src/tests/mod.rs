@@ -27,8 +27,13 @@ fn local() -> (TempDir, Arc<dyn DurableFiles>) {
 
 fn offset(batch: u64, plugin: Option<Digest>) -> OffsetEntry {
     let range = OffsetRange { start: batch.checked_sub(1).map(Into::into), end: Some(batch.into()) };
-    let pin =
-        |digest| PluginPin { digest, declared: digest, wit: "millstream:scalar@1.0.0".into(), config_hash: "0".into() };
+    let pin = |digest| PluginPin {
+        digest,
+        declared: digest,
+        wit: "millstream:scalar@1.0.0".into(),
+        config_hash: "0".into(),
+        canary: None,
+    };
     let state = StatePin {
         schema_id: "s".into(),
         schema_text: "key: word utf8".into(),
@@ -53,5 +58,6 @@ fn offset(batch: u64, plugin: Option<Digest>) -> OffsetEntry {
 fn commit(batch: u64) -> CommitEntry {
     let manifest = serde_json::json!({"version": batch + 1, "files": []});
     let state = BTreeMap::from([("counts".into(), vec![manifest])]);
-    CommitEntry { batch: BatchId(batch), next_watermark_ms: Some(5), state, output: None, inputs: BTreeMap::new() }
+    let inputs = BTreeMap::new();
+    CommitEntry { batch: BatchId(batch), next_watermark_ms: Some(5), state, output: None, inputs, canary: None }
 }
