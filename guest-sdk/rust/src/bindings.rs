@@ -98,6 +98,55 @@ pub mod migrations {
     });
 }
 
+/// Sinks.
+pub mod sinks {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "
+            package millstream:sdk;
+            world sinks {
+                export millstream:plugin/sink@0.2.0;
+            }
+        ",
+        with: { "millstream:plugin/types@0.2.0": crate::bindings::describing::millstream::plugin::types },
+        generate_all,
+        pub_export_macro: true,
+        export_macro_name: "export_sinks",
+        default_bindings_module: "millstream_sdk::private::bindings::sinks",
+    });
+}
+
+/// The second phase of sinks.
+pub mod transactions {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "
+            package millstream:sdk;
+            world transactions {
+                export millstream:plugin/sink-transaction@0.2.0;
+            }
+        ",
+        with: { "millstream:plugin/types@0.2.0": crate::bindings::describing::millstream::plugin::types },
+        pub_export_macro: true,
+        export_macro_name: "export_transactions",
+        default_bindings_module: "millstream_sdk::private::bindings::transactions",
+    });
+}
+
+/// Requests.
+pub mod requesting {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "
+            package millstream:sdk;
+            world requesting {
+                import millstream:plugin/http@0.2.0;
+            }
+        ",
+        generate_all,
+    });
+}
+
 use aggregates::exports::millstream::plugin::aggregate;
 use describing::exports::millstream::plugin::describe;
 use describing::millstream::plugin::types;
@@ -120,7 +169,7 @@ pub(crate) fn wire_fields(fields: Vec<crate::schema::Field>) -> Vec<types::Field
     fields.into_iter().map(field).collect()
 }
 
-fn error(error: CallError) -> types::Error {
+pub(crate) fn error(error: CallError) -> types::Error {
     match error {
         CallError::InvalidInput(message) => types::Error::InvalidInput(message),
         CallError::Unavailable(message) => types::Error::Unavailable(message),

@@ -74,6 +74,10 @@
 //! Code that sees all rows of a key together with what it stored under that key before, and that may set timers: see
 //! [`processor`].
 //!
+//! # Sinks
+//!
+//! Code that takes the rows of a result out into the world: see [`sink`].
+//!
 //! # Migrations
 //!
 //! Code that means something else by its state can take over when it says how to get there. A migration is a function from
@@ -135,12 +139,14 @@ mod bindings;
 mod buffers;
 mod call;
 mod error;
+pub mod http;
 mod log;
 mod migration;
 mod outcome;
 mod plugin;
 pub mod processor;
 mod schema;
+pub mod sink;
 mod temporal;
 mod value;
 
@@ -170,12 +176,15 @@ pub mod private {
     /// What the exports of a component are made of.
     #[cfg(target_arch = "wasm32")]
     pub mod bindings {
-        pub use crate::bindings::{aggregates, describing, functions, migrations, processors};
+        pub use crate::bindings::{
+            aggregates, describing, functions, migrations, processors, sinks, transactions,
+        };
     }
     #[cfg(target_arch = "wasm32")]
     pub use crate::bindings::{
         aggregates::export_aggregates, describing::export_describe, functions::export_functions,
-        migrations::export_migrations, processors::export_processors,
+        migrations::export_migrations, processors::export_processors, sinks::export_sinks,
+        transactions::export_transactions,
     };
     pub use crate::buffers::{Nulls, Reader, Validity};
     pub use crate::call::{Batch, Call, Function, ScalarOutput, TableOutput, scalar, table, table_of_result};
@@ -184,5 +193,8 @@ pub mod private {
     pub use crate::plugin::Plugin;
     pub use crate::processor::private::{RegisteredProcessor, registered as processor};
     pub use crate::schema::{Field, Schema};
+    pub use crate::sink::private::{
+        RegisteredSink, registered as sink, registered_transactional as transactional_sink,
+    };
     pub use crate::value::{Element, Value};
 }

@@ -39,6 +39,9 @@ pub struct CommitEntry {
     /// What it gave out; `None` where digests are off, for a batch that gives nothing, and in an entry of version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputPin>,
+    /// What a sink with two phases has prepared, to be committed now that the batch is done; JSON that only the sink reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sink: Option<serde_json::Value>,
 }
 
 /// A [`CommitEntry`] that is about to be written.
@@ -49,6 +52,8 @@ struct Fresh<'a, S> {
     state: &'a S,
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'a OutputPin>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sink: Option<&'a serde_json::Value>,
 }
 
 impl BatchEntry for CommitEntry {
@@ -88,8 +93,9 @@ impl CommitLog {
         next_watermark_ms: Option<i64>,
         state: &impl Serialize,
         output: Option<&OutputPin>,
+        sink: Option<&serde_json::Value>,
     ) -> Result<(), CheckpointError> {
-        self.0.add_json(batch, json_lines::to_vec(&Fresh { batch, next_watermark_ms, state, output }, 0))
+        self.0.add_json(batch, json_lines::to_vec(&Fresh { batch, next_watermark_ms, state, output, sink }, 0))
     }
 
     /// The entry of a batch; `None` when it is not done.

@@ -8,7 +8,7 @@
 use crate::batch_log::batch_of;
 use crate::resume::{LogContents, hole, resume};
 use crate::{
-    CheckpointError, CommitEntry, CommitLog, LeaseRecord, Metadata, OffsetEntry, OffsetLog, PluginStore, SwapLog,
+    CheckpointError, CommitEntry, CommitLog, LeaseRecord, Metadata, OffsetEntry, OffsetLog, PluginStore, PreparedStore, SwapLog,
     lease, metadata, plugin_store, swap_log,
 };
 use millstream_common::{BatchId, Digest, DurableFiles, Hint};
@@ -97,6 +97,14 @@ pub fn verify(files: &Arc<dyn DurableFiles>) -> Result<Report, CheckpointError> 
             None => report.add(path, "its name is no batch number", None),
         }
     }
+    let prepared = PreparedStore::new(Arc::clone(files));
+    for name in prepared.names()? {
+        let path = format!("{}/{name}", PreparedStore::FOLDER);
+        match batch_of(&name) {
+            Some(batch) => drop(report.take(&path, prepared.get(batch))?),
+            None => report.add(path, "its name is no batch number", None),
+        }
+    }
     components(files, &mut report, &offsets)?;
     logs_fit(files, &mut report, &offsets, &commits)?;
     report.offsets = offsets.into_keys().collect();
@@ -109,7 +117,7 @@ fn foreign_names(files: &Arc<dyn DurableFiles>, report: &mut Report) -> Result<(
     let failed = |source| CheckpointError::files(files.location(), source);
     let known_files = [metadata::METADATA, lease::LEASE];
     let known_folders =
-        ["offsets", "commits", "sources", "state", "dead-letters", swap_log::FOLDER, plugin_store::FOLDER];
+        ["offsets", "commits", "sources", "state", "dead-letters", swap_log::FOLDER, plugin_store::FOLDER, PreparedStore::FOLDER];
     let names = files.list("").map_err(failed)?.into_iter().filter(|name| !known_files.contains(&&**name));
     let folders = files.list_folders("").map_err(failed)?;
     let folders = folders.into_iter().filter(|name| !known_folders.contains(&&**name));

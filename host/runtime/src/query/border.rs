@@ -69,7 +69,7 @@ pub(super) fn take(run: &mut QueryRun, request: &SwapRequest) -> Result<Result<U
         return Ok(Err(millstream_common::describe_chain(&error)));
     }
     // From here on there is no way back but forward.
-    let done = CommitEntry { batch: entry.batch, next_watermark_ms: base.next_watermark_ms, state, output: None };
+    let done = CommitEntry { batch: entry.batch, next_watermark_ms: base.next_watermark_ms, state, output: None, sink: None };
     run.checkpoint.commit_log().add(&done)?;
     let retained = named_files(&done)?;
     run.take_plan(plan);
@@ -138,8 +138,9 @@ fn make(run: &mut QueryRun, request: &SwapRequest) -> Result<Made, RuntimeError>
 
 /// The query as it is planned with the components that stand in the slots now.
 fn plan(run: &QueryRun) -> Result<StreamingPlan, RuntimeError> {
-    let slots = run.plugins.iter().map(|plugin| Arc::clone(&plugin.slot)).collect();
-    open::plan(&run.session, &run.spec, run.tables.clone(), slots, &run.batch_time)
+    let slots: Vec<_> = run.plugins.iter().map(|plugin| Arc::clone(&plugin.slot)).collect();
+    let session = open::with_plugin_sink(&run.session, &run.spec, slots.clone());
+    open::plan(&session, &run.spec, run.tables.clone(), slots, &run.batch_time)
 }
 
 fn define(run: &mut QueryRun, entry: &OffsetEntry, swap: &Unlogged) -> Result<(), RuntimeError> {

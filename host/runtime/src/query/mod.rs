@@ -19,6 +19,7 @@ mod late_rows;
 mod open;
 mod output_digest;
 mod planned;
+mod prepared;
 pub mod progress;
 mod recovery;
 mod restart;
@@ -33,6 +34,7 @@ pub(crate) use fork::{Fork, ForkOptions, Output, Ran};
 pub use handle::{ProgressListener, QueryStatus, StreamingQuery};
 pub(crate) use open::{
     RunningPlugin, check_mode, check_opened, check_sink, checkpoint_option, folder_of_its_own, load_plugins, plan,
+    with_plugin_sink,
     query_input, tables as read_tables, without_checkpoint,
 };
 pub(crate) use output_digest::{EntriesDigest, output_digest};

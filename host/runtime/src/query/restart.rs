@@ -15,6 +15,7 @@ use crate::verdict::{Question, Verdict, VerdictReport, judge};
 use crate::{QuerySpec, RuntimeError, Session};
 use millstream_checkpoint::{Checkpoint, OffsetEntry};
 use millstream_common::StopSignal;
+use std::sync::Arc;
 
 /// A swap that waits for the first border of a run.
 pub(super) struct Later {
@@ -57,7 +58,8 @@ pub(super) fn planned(
         return Err(RuntimeError::Changed { changes: changed });
     }
     let mut planned = Planned::new(session, spec, (recovered, Some(&old)), Some(checkpoint), stop)?;
-    recovered.check_query(session, spec, &mut planned.plan)?;
+    let slots = planned.plugins.iter().map(|plugin| Arc::clone(&plugin.slot)).collect();
+    recovered.check_query(&open::with_plugin_sink(session, spec, slots), spec, &mut planned.plan)?;
     Ok((planned, later))
 }
 

@@ -12,6 +12,7 @@ mod fields;
 mod function;
 mod migration;
 mod processor;
+mod sink;
 
 use std::collections::HashSet;
 
@@ -19,12 +20,13 @@ use crate::call::{Failure, Instance};
 use crate::export::Exports;
 use crate::limits::PluginLimits;
 use crate::processor::ProcessorSignature;
-use crate::signature::{AggregateSignature, FunctionSignature, MigrationStep};
+use crate::signature::{AggregateSignature, FunctionSignature, MigrationStep, SinkSignature};
 use crate::wire;
 use crate::wire::aggregate::{AggregateFunction, DescribeAggregates};
 use crate::wire::function::{DescribeFunctions, Function};
 use crate::wire::migration::{DescribeSteps, Step};
 use crate::wire::processor::{DescribeProcessors, ProcessorType};
+use crate::wire::sink::{DescribeSinks, SinkType};
 use fields::check_identifier;
 
 /// Things of all kinds that one plugin may have.
@@ -37,6 +39,7 @@ pub(crate) struct Description {
     pub(crate) aggregates: Vec<AggregateSignature>,
     pub(crate) processors: Vec<ProcessorSignature>,
     pub(crate) migrations: Vec<MigrationStep>,
+    pub(crate) sinks: Vec<SinkSignature>,
 }
 
 /// The same as the guest told it.
@@ -46,6 +49,7 @@ pub(crate) struct Told {
     aggregates: Vec<AggregateFunction>,
     processors: Vec<ProcessorType>,
     migrations: Vec<Step>,
+    sinks: Vec<SinkType>,
 }
 
 /// Asks a component for everything that it offers.
@@ -61,6 +65,9 @@ pub(crate) fn ask(instance: &mut Instance, exports: &Exports) -> Result<Told, Fa
     if exports.has(wire::MIGRATION) {
         told.migrations = instance.call::<DescribeSteps>(&limits, ())?;
     }
+    if exports.has(wire::SINK) {
+        told.sinks = instance.call::<DescribeSinks>(&limits, ())?;
+    }
     Ok(told)
 }
 
@@ -72,10 +79,18 @@ impl Description {
         let functions = names.each("function", told.functions, |f| &f.name, |f| function::signature(f, has))?;
         let aggregates = names.each("aggregate function", told.aggregates, |f| &f.name, aggregate::signature)?;
         let processors = names.each("processor", told.processors, |p| &p.name, processor::signature)?;
+        let is_transactional = has(wire::SINK_TRANSACTION);
+        if is_transactional && !has(wire::SINK) {
+            return Err(format!("it exports `{}` without `{}`", wire::SINK_TRANSACTION, wire::SINK));
+        }
+        let sinks = names.each("sink", told.sinks, |s| &s.name, |s| sink::signature(s, is_transactional))?;
         match names.0.len() {
             0 => Err("it has no functions".into()),
             many if many > THINGS => Err(format!("it has {many} functions, more than {THINGS}")),
-            _ => Ok(Self { functions, aggregates, processors, migrations: migration::steps(told.migrations)? }),
+            _ => {
+                let migrations = migration::steps(told.migrations)?;
+                Ok(Self { functions, aggregates, processors, migrations, sinks })
+            }
         }
     }
 }

@@ -2,9 +2,11 @@
 
 mod aggregate;
 mod migration;
+mod sink;
 
 pub use aggregate::AggregateSignature;
 pub use migration::MigrationStep;
+pub use sink::{SinkOption, SinkSignature};
 
 use arrow::datatypes::FieldRef;
 use std::fmt;

@@ -18,6 +18,7 @@ mod isolation;
 mod migration;
 mod outcome;
 mod processor;
+mod sink;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -28,6 +29,7 @@ use millstream_common::Digest;
 pub use compare::{Difference, DifferenceKind, differences};
 pub use migration::MigratedRows;
 pub use outcome::{DeadLetter, FaultPolicy, PluginMetrics, RowFault, ScalarOutcome, StatesOutcome, TableOutcome};
+pub use sink::{SinkOutcome, SinkTarget, sink_fields};
 
 use crate::account::{Account, CpuClock, Held, Spent};
 use crate::call::Instance;
@@ -95,15 +97,17 @@ impl PluginSlot {
         })
     }
 
-    /// Takes note of the functions that the query calls: only they are compared before a swap. Names of other functions
-    /// than this plugin's do no harm.
+    /// Takes note of the functions that the query calls, and of sinks that it writes to: only they are compared before a
+    /// swap. Names of other functions than this plugin's do no harm.
     pub fn use_functions(&self, names: &BTreeSet<String>) {
         *self.used.write().unwrap_or_else(PoisonError::into_inner) = Some(names.clone());
     }
 
-    /// The functions of the running component that the query calls; all of them when that is not known.
+    /// The functions and sinks of the running component that the query uses; all of them when that is not known.
     pub fn used_functions(&self) -> BTreeSet<String> {
-        let names = self.component().names();
+        let component = self.component();
+        let mut names = component.names();
+        names.extend(component.sinks().iter().map(|sink| sink.name.clone()));
         match &*self.used.read().unwrap_or_else(PoisonError::into_inner) {
             Some(used) => names.intersection(used).cloned().collect(),
             None => names,
@@ -188,6 +192,11 @@ impl PluginSlot {
         stamp
     }
 
+    /// The stamp of a partition that is written to a sink; such work may run in any order. No other invocation has it.
+    fn stamp_of_sink(&self, partition: u32) -> CallStamp {
+        CallStamp { batch: locked(&self.stamp).batch, partition, invocation: u64::MAX, row: 0 }
+    }
+
     /// Whether `next` may take the place of the running component.
     ///
     /// # Errors
@@ -254,9 +263,14 @@ impl PluginSlot {
                 return Ok((instance, true));
             }
         }
+        Ok((self.make_instance(component)?, false))
+    }
+
+    /// A fresh instance of `component`.
+    fn make_instance(&self, component: &Component) -> Result<Instance, WasmError> {
         locked(&self.metrics).instances += 1;
         let held = Held::new(&self.accounts).map_err(|overdrawn| overdrawn.into_error(self.name.clone()))?;
-        Ok((Instance::new(self.host.engine(), &component.entry, &self.name, &self.limits, held)?, false))
+        Instance::new(self.host.engine(), &component.entry, &self.name, &self.limits, held)
     }
 
     fn give_back(&self, component: &Arc<Component>, instance: Instance) {

@@ -12,6 +12,7 @@ pub(crate) mod aggregate;
 pub(crate) mod function;
 pub(crate) mod migration;
 pub(crate) mod processor;
+pub(crate) mod sink;
 
 use wasmtime::component::{ComponentType, Lift, Lower};
 
@@ -30,6 +31,8 @@ pub(crate) const TABLE: &str = "table";
 pub(crate) const AGGREGATE: &str = "aggregate";
 pub(crate) const PROCESSOR: &str = "processor";
 pub(crate) const MIGRATION: &str = "migration";
+pub(crate) const SINK: &str = "sink";
+pub(crate) const SINK_TRANSACTION: &str = "sink-transaction";
 
 /// The full name of an interface in a version of the package.
 pub(crate) fn interface(name: &str, version: &str) -> String {

@@ -62,6 +62,9 @@ pub(super) fn describe(report: &ComponentReport) -> String {
     for processor in &report.processors {
         let _ = writeln!(text, "processor  {}", processor.trim_start_matches("processor "));
     }
+    for sink in &report.sinks {
+        let _ = writeln!(text, "sink       {}", sink.trim_start_matches("sink "));
+    }
     for step in &report.migrations {
         let _ = writeln!(text, "migration  {step}");
     }
