@@ -15,6 +15,7 @@ from .errors import CallError, Internal, InvalidInput, RowError, Unavailable
 from .functions import scalar_function, table_function
 from .migrations import migration
 from .processors import Context, list_state, map_state, processor, value_state
+from .sinks import SinkTester, Target, sink
 from .types import (
     binary,
     boolean,
@@ -41,6 +42,8 @@ __all__ = [
     "Internal",
     "InvalidInput",
     "RowError",
+    "SinkTester",
+    "Target",
     "Unavailable",
     "aggregate_function",
     "binary",
@@ -60,6 +63,7 @@ __all__ = [
     "migration",
     "processor",
     "scalar_function",
+    "sink",
     "table_function",
     "timestamp",
     "uint8",
