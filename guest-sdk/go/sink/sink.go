@@ -18,7 +18,7 @@
 //	func init() {
 //		sink.Register("orders", sink.Code[order]{
 //			Required: []string{"url"},
-//			Open: func(target sink.Target) (sink.Writer[order], error) { return &orders{}, nil },
+//			Open: func(target sink.Target) (sink.Writer[order], bool, error) { return &orders{}, true, nil },
 //		})
 //	}
 //
@@ -28,6 +28,7 @@
 package sink
 
 import (
+	"fmt"
 	"reflect"
 	"unsafe"
 
@@ -74,8 +75,8 @@ type Code[R any] struct {
 	Required, Optional []string
 	// Modes are the output modes that it takes; all when left out.
 	Modes []Mode
-	// Open begins with a partition of a batch. A nil writer: the rows are not wanted.
-	Open func(target Target) (Writer[R], error)
+	// Open begins with a partition of a batch. Where wanted is false the writer gets no rows and is closed.
+	Open func(target Target) (writer Writer[R], wanted bool, err error)
 }
 
 // Register adds a sink.
@@ -101,8 +102,12 @@ func Made[R any](name string, code Code[R], prepare func(writer Writer[R]) ([]by
 	load := loader[R](made, code.Column)
 	made.Open = func(target sinks.Target, fields []columns.Field) (*sinks.Session, bool, *calls.Error) {
 		var writer Writer[R]
+		wanted := false
 		failure := sinks.Of(name, func() (err error) {
-			writer, err = code.Open(Of(target))
+			writer, wanted, err = code.Open(Of(target))
+			if err == nil && writer == nil {
+				err = fmt.Errorf("`%s` was opened without a writer", name)
+			}
 			return err
 		})
 		if failure != nil {
@@ -138,13 +143,10 @@ func Made[R any](name string, code Code[R], prepare func(writer Writer[R]) ([]by
 				return token, failure
 			},
 			Close: func(failure string) *calls.Error {
-				if writer == nil {
-					return nil
-				}
 				return sinks.Of(name, func() error { return writer.Close(failure) })
 			},
 		}
-		return session, writer != nil, nil
+		return session, wanted, nil
 	}
 	return made
 }

@@ -56,11 +56,9 @@ func TestARowIsTakenOrNamedAndTheRestIsClosed(t *testing.T) {
 	Register("orders", Code[order]{
 		Required: []string{"url"},
 		Modes:    []Mode{Append, Complete},
-		Open: func(target Target) (Writer[order], error) {
-			if _, skip := target.Options["skip"]; skip {
-				return nil, nil
-			}
-			return &orders{[]string{fmt.Sprint(target.Partition, "/", target.Batch)}, &told}, nil
+		Open: func(target Target) (Writer[order], bool, error) {
+			_, skip := target.Options["skip"]
+			return &orders{[]string{fmt.Sprint(target.Partition, "/", target.Batch)}, &told}, !skip, nil
 		},
 	})
 	s := sinks.Registered[0]
@@ -100,7 +98,7 @@ func (e *everything) Close(string) error { return nil }
 func TestRowsOfAnyColumnsHaveNamesAndValues(t *testing.T) {
 	sinks.Registered = nil
 	taken := &everything{}
-	Register("any", Code[AnyRow]{Open: func(Target) (Writer[AnyRow], error) { return taken, nil }})
+	Register("any", Code[AnyRow]{Open: func(Target) (Writer[AnyRow], bool, error) { return taken, true, nil }})
 	s := sinks.Registered[0]
 	if s.Columns != nil {
 		t.Fatal(s.Columns)
@@ -115,7 +113,7 @@ func TestRowsOfAnyColumnsHaveNamesAndValues(t *testing.T) {
 
 func TestAPanicRefusesTheCall(t *testing.T) {
 	sinks.Registered = nil
-	Register("falls", Code[order]{Open: func(Target) (Writer[order], error) { panic("no luck") }})
+	Register("falls", Code[order]{Open: func(Target) (Writer[order], bool, error) { panic("no luck") }})
 	if _, _, failure := sinks.Registered[0].Open(sinks.Target{}, nil); failure == nil || failure.Fault != calls.Internal {
 		t.Fatal(failure)
 	}

@@ -1,5 +1,6 @@
 // The plugin of `tests/languages` in JavaScript.
 import {
+  InvalidInput,
   RowError,
   Unavailable,
   aggregate,
@@ -21,6 +22,7 @@ import {
   nullable,
   processor,
   scalar,
+  sink,
   struct,
   table,
   timestamp,
@@ -250,4 +252,31 @@ export const visits = processor({
   initialise(key, rows, state) {
     state.visits.set({ n: rows.at(-1).visits });
   },
+});
+const encoded = (lines) => new TextEncoder().encode(lines.join("\n"));
+
+function checkToken({ options }, token) {
+  if (!new TextDecoder().decode(token).startsWith(`${options.tag} `)) throw new InvalidInput("not of this diary");
+}
+
+export const diary = sink({
+  columns: { id: int64, item: nullable(utf8) },
+  options: { tag: true, skip: false },
+  modes: ["append", "update"],
+  initial: ({ options, partition, batch, mode }) => ({ lines: [`${options.tag} ${partition} ${batch} ${mode}`] }),
+  open(_, { options }) {
+    if (options.skip === "away") throw new Unavailable("the world is away");
+    return options.skip === undefined;
+  },
+  process({ lines }, { id, item }) {
+    if (item === null) throw new RowError(`${id} has no item`);
+    if (item === "boom") throw new InvalidInput("boom");
+    lines.push(`${id}=${item}`);
+  },
+  close(_, failure) {
+    log.info(failure === null ? "closed" : `closed after ${failure}`);
+  },
+  prepare: ({ lines }) => encoded(lines),
+  commit: checkToken,
+  abort: checkToken,
 });
