@@ -7,6 +7,7 @@
 //! | `prepare/Q/P/B` | keeps the lines | a token |
 //! | `commit`, token | shows the lines, once | |
 //! | `abort`, token | forgets the lines | |
+//! | `keyed`, with an `Idempotency-Key` | takes the body, once for each key | |
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -32,6 +33,8 @@ pub(crate) struct Book {
     committed: BTreeSet<String>,
     /// The first part of each path, and of `open` the body.
     pub(crate) calls: Vec<String>,
+    /// Bodies by their keys.
+    pub(crate) keyed: BTreeMap<String, String>,
     /// Whether `open` answers `no` for places that have rows.
     pub(crate) knows_places: bool,
     /// What happens to the n-th request, from 0.
@@ -81,7 +84,7 @@ impl Ledger {
 }
 
 impl Book {
-    fn request(&mut self, path: &str, body: &str) -> String {
+    fn request(&mut self, path: &str, key: &str, body: &str) -> String {
         let (what, place) = path.split_once('/').unwrap_or((path, ""));
         self.calls.push(if what == "open" { format!("open {body}") } else { what.to_owned() });
         let lines = || body.lines().map(str::to_owned).collect::<Vec<_>>();
@@ -89,6 +92,11 @@ impl Book {
             "open" => {
                 self.waiting.retain(|token, _| token.rsplit_once('#').is_none_or(|(of, _)| of != place));
                 if self.knows_places && self.seen.contains_key(place) { "no" } else { "yes" }.into()
+            }
+            "keyed" => {
+                let known = self.keyed.entry(key.to_owned()).or_insert_with(|| body.to_owned());
+                assert_eq!(known, body, "the same key, and another body");
+                String::new()
             }
             "rows" => {
                 self.seen.entry(place.to_owned()).or_default().push(lines());
@@ -125,16 +133,17 @@ fn serve(connection: TcpStream, book: &Mutex<Book>) {
         return;
     }
     let path = first.split(' ').nth(1).unwrap_or_default().trim_start_matches('/').to_owned();
-    let mut length = 0;
+    let (mut length, mut key) = (0, String::new());
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line).is_err() || line.trim().is_empty() {
             break;
         }
-        if let Some((name, value)) = line.split_once(':')
-            && name.eq_ignore_ascii_case("content-length")
-        {
-            length = value.trim().parse().unwrap();
+        let Some((name, value)) = line.split_once(':') else { continue };
+        match name.to_ascii_lowercase().as_str() {
+            "content-length" => length = value.trim().parse().unwrap(),
+            "idempotency-key" => key = value.trim().to_owned(),
+            _ => {}
         }
     }
     let mut body = vec![0; length];
@@ -150,7 +159,7 @@ fn serve(connection: TcpStream, book: &Mutex<Book>) {
             book.calls.push("refused".to_owned());
             Some((503, String::new()))
         } else {
-            let answer = book.request(&path, &body);
+            let answer = book.request(&path, &key, &body);
             if mishap.is_none() { Some((200, answer)) } else { None }
         }
     };

@@ -4,6 +4,7 @@
 
 mod at_least_once;
 mod exactly_once;
+mod http;
 mod ledger;
 mod place;
 mod refusals;
