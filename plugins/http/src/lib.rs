@@ -23,9 +23,8 @@
 //! | `headers` | | `Name: value`, several in lines of their own |
 //!
 //! Each request has the header `Idempotency-Key: QUERY-PARTITION-BATCH-NUMBER` and, for people, `Millstream-Batch`. A batch
-//! that comes again, because a request failed or the process died, has the same requests with the same keys: the rows
-//! of a partition that is cut are sorted first, so that the cuts are the same. A server that takes a key once has each row
-//! once.
+//! that comes again, because a request failed or the process died, has the same requests with the same keys, byte by
+//! byte: the rows of a partition are sorted by their text. A server that takes a key once has each row once.
 //!
 //! Statuses 2xx are success; 408, 409, 425, 429 and 5xx, and a server that is not there, are tried again and then fail the
 //! batch as something outside; any other status fails it as a mistake in the query. Rows are sent when a partition is

@@ -11,10 +11,8 @@ const TOLD: usize = 200;
 
 /// Sends all rows of a partition.
 pub(crate) fn send(options: &Options, target: &Target, mut rows: Vec<String>) -> CallResult<()> {
-    if rows.len() > options.rows_per_request {
-        // Whatever their order was, the same rows are in the same requests when they come again.
-        rows.sort_unstable();
-    }
+    // Whatever their order was, the same rows are in the same requests, byte by byte, when they come again.
+    rows.sort_unstable();
     let all: Vec<Request> = (0..)
         .zip(rows.chunks(options.rows_per_request))
         .map(|(number, rows)| request(options, target, number, rows))
@@ -127,7 +125,7 @@ mod tests {
         let tester = tester().partition(2).option("headers", "Authorization: secret\nX-From: here");
         tester.write_as(7, orders([1, 0])).unwrap();
         let requests = seen.borrow();
-        assert_eq!(bodies(&requests), ["{\"id\":1,\"item\":\"tea\"}\n{\"id\":0,\"item\":null}\n"]);
+        assert_eq!(bodies(&requests), ["{\"id\":0,\"item\":null}\n{\"id\":1,\"item\":\"tea\"}\n"]);
         let header = |name| requests[0].header_value(name);
         assert_eq!(header("idempotency-key"), Some("00000000-0000-0000-0000-000000000001-2-7-0"));
         assert_eq!((header("content-type"), header("X-From")), (Some("application/x-ndjson"), Some("here")));
