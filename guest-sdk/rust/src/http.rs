@@ -112,7 +112,9 @@ mod native {
     pub fn send(requests: Vec<Request>) -> Vec<Result<Response, Failure>> {
         ANSWER.with_borrow_mut(|answer| match answer {
             Some(answer) => requests.iter().map(answer).collect(),
-            None => requests.iter().map(|_| Err(Failure::Unreachable("there is no network in a test".into()))).collect(),
+            None => {
+                requests.iter().map(|_| Err(Failure::Unreachable("there is no network in a test".into()))).collect()
+            }
         })
     }
 }

@@ -176,9 +176,7 @@ pub mod private {
     /// What the exports of a component are made of.
     #[cfg(target_arch = "wasm32")]
     pub mod bindings {
-        pub use crate::bindings::{
-            aggregates, describing, functions, migrations, processors, sinks, transactions,
-        };
+        pub use crate::bindings::{aggregates, describing, functions, migrations, processors, sinks, transactions};
     }
     #[cfg(target_arch = "wasm32")]
     pub use crate::bindings::{

@@ -10,7 +10,8 @@
 use crate::metadata::FORMAT_VERSION;
 use crate::resume::{LogContents, resume};
 use crate::{
-    CheckpointError, CommitLog, Lease, LeaseHolder, Metadata, OffsetLog, PluginStore, PreparedStore, ResumePoint, SwapLog,
+    CheckpointError, CommitLog, Lease, LeaseHolder, Metadata, OffsetLog, PluginStore, PreparedStore, ResumePoint,
+    SwapLog,
 };
 use millstream_common::{BatchId, Digest, DurableFiles, OperatorUid, QueryId, ScopedFiles};
 use std::collections::BTreeSet;

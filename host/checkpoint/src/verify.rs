@@ -8,8 +8,8 @@
 use crate::batch_log::batch_of;
 use crate::resume::{LogContents, hole, resume};
 use crate::{
-    CheckpointError, CommitEntry, CommitLog, LeaseRecord, Metadata, OffsetEntry, OffsetLog, PluginStore, PreparedStore, SwapLog,
-    lease, metadata, plugin_store, swap_log,
+    CheckpointError, CommitEntry, CommitLog, LeaseRecord, Metadata, OffsetEntry, OffsetLog, PluginStore, PreparedStore,
+    SwapLog, lease, metadata, plugin_store, swap_log,
 };
 use millstream_common::{BatchId, Digest, DurableFiles, Hint};
 use std::collections::{BTreeMap, BTreeSet};
@@ -116,8 +116,16 @@ pub fn verify(files: &Arc<dyn DurableFiles>) -> Result<Report, CheckpointError> 
 fn foreign_names(files: &Arc<dyn DurableFiles>, report: &mut Report) -> Result<(), CheckpointError> {
     let failed = |source| CheckpointError::files(files.location(), source);
     let known_files = [metadata::METADATA, lease::LEASE];
-    let known_folders =
-        ["offsets", "commits", "sources", "state", "dead-letters", swap_log::FOLDER, plugin_store::FOLDER, PreparedStore::FOLDER];
+    let known_folders = [
+        "offsets",
+        "commits",
+        "sources",
+        "state",
+        "dead-letters",
+        swap_log::FOLDER,
+        plugin_store::FOLDER,
+        PreparedStore::FOLDER,
+    ];
     let names = files.list("").map_err(failed)?.into_iter().filter(|name| !known_files.contains(&&**name));
     let folders = files.list_folders("").map_err(failed)?;
     let folders = folders.into_iter().filter(|name| !known_folders.contains(&&**name));

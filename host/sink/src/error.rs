@@ -1,7 +1,7 @@
 //! What can go wrong with a sink.
 
-use millstream_wasm::WasmError;
 use millstream_common::{BatchId, Fault, Hint, OptionError, OutputMode, QueryId};
+use millstream_wasm::WasmError;
 
 /// A sink could not be opened or written.
 #[derive(Debug, thiserror::Error)]

@@ -128,12 +128,7 @@ pub(crate) static INTERFACES: [Interface; 8] = [
     Interface { name: wire::MIGRATION, functions: &[declared::<DescribeSteps>(), declared::<Migrate>()] },
     Interface {
         name: wire::SINK,
-        functions: &[
-            declared::<DescribeSinks>(),
-            declared::<Open>(),
-            declared::<ProcessRows>(),
-            declared::<Close>(),
-        ],
+        functions: &[declared::<DescribeSinks>(), declared::<Open>(), declared::<ProcessRows>(), declared::<Close>()],
     },
     Interface {
         name: wire::SINK_TRANSACTION,

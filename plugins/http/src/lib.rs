@@ -74,9 +74,7 @@ impl Sink for Http {
 
     fn close(&mut self, failure: Option<&str>) -> CallResult<()> {
         match &self.target {
-            Some(target) if failure.is_none() => {
-                requests::send(&self.options, target, std::mem::take(&mut self.rows))
-            }
+            Some(target) if failure.is_none() => requests::send(&self.options, target, std::mem::take(&mut self.rows)),
             _ => Ok(()),
         }
     }

@@ -166,7 +166,9 @@ mod tests {
     fn a_batch_fails_when_it_does_not_go_well_or_never_will() {
         answering(&[500, 500, 500]);
         let error = tester().write_as(1, orders([1])).unwrap_err();
-        assert!(matches!(&error, CallError::Unavailable(text) if text.contains("status 500 so it is, after 3 attempts")));
+        assert!(
+            matches!(&error, CallError::Unavailable(text) if text.contains("status 500 so it is, after 3 attempts"))
+        );
         let seen = answering(&[404]);
         let error = tester().write_as(1, orders([1])).unwrap_err();
         assert!(matches!(&error, CallError::InvalidInput(text) if text.contains("status 404")), "{error:?}");

@@ -26,11 +26,8 @@ fn build_all() -> Result<HashMap<String, PathBuf>> {
     let target = build::guest_target_dir();
     let toolchain = build::find_toolchain(&target, &|_| {})?;
     let mut files = Vec::new();
-    let folders = [
-        ("tests/components", Part::Examples),
-        ("plugins/text", Part::Library),
-        ("plugins/http", Part::Library),
-    ];
+    let folders =
+        [("tests/components", Part::Examples), ("plugins/text", Part::Library), ("plugins/http", Part::Library)];
     for (folder, part) in folders {
         let built = build::build_with(&toolchain, &workspace.join(folder), part, Profile::Release, &target, &|_| {});
         files.extend(built.with_context(|| folder.to_owned())?);

@@ -211,7 +211,8 @@ fn column(
                 fields.push((child.name.clone(), column(child, nodes, rows, reader)?.into_iter()));
             }
             let row = |_| {
-                let field = |(name, values): &mut (String, std::vec::IntoIter<Any>)| Some((name.clone(), values.next()?));
+                let field =
+                    |(name, values): &mut (String, std::vec::IntoIter<Any>)| Some((name.clone(), values.next()?));
                 Any::Struct(fields.iter_mut().filter_map(field).collect())
             };
             (0..rows).map(row).collect()

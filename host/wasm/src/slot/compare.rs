@@ -67,7 +67,8 @@ pub fn differences(old: &Component, new: &Component, used: Option<&BTreeSet<Stri
             Some((_, after)) => {
                 compare_sinks(before, after, &mut found);
                 if before.transactional && !after.transactional {
-                    wanted.push(format!("sink `{}` wrote each row once, and would write it at least once", before.name));
+                    wanted
+                        .push(format!("sink `{}` wrote each row once, and would write it at least once", before.name));
                 }
             }
         }

@@ -8,9 +8,7 @@ use std::time::{Duration, Instant};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use millstream_common::{BatchId, OutputMode};
-use millstream_wasm::{
-    FaultPolicy, PluginLimits, PluginSlot, SinkOutcome, SinkTarget, WasmError, sink_fields,
-};
+use millstream_wasm::{FaultPolicy, PluginLimits, PluginSlot, SinkOutcome, SinkTarget, WasmError, sink_fields};
 
 use crate::exports::{component, wit};
 use crate::harness::{call, honest, host, limits, numbers};
@@ -116,10 +114,16 @@ fn a_sink_that_spins_is_left_at_the_deadline() {
 #[test]
 fn a_sink_that_traps_fails_its_batch_under_every_policy() {
     contain(&[("open", TRAP)], writing, |error| matches!(error, WasmError::Trap { .. }) && in_call(error, "open"));
-    contain(&[("process", TRAP)], writing, |error| matches!(error, WasmError::Trap { .. }) && in_call(error, "process"));
-    contain(&[("prepare", TRAP)], writing, |error| matches!(error, WasmError::Trap { .. }) && in_call(error, "prepare"));
+    contain(&[("process", TRAP)], writing, |error| {
+        matches!(error, WasmError::Trap { .. }) && in_call(error, "process")
+    });
+    contain(&[("prepare", TRAP)], writing, |error| {
+        matches!(error, WasmError::Trap { .. }) && in_call(error, "prepare")
+    });
     contain(&[("close", TRAP)], writing, |error| matches!(error, WasmError::Trap { .. }) && in_call(error, "close"));
-    contain(&[("commit", TRAP)], committing, |error| matches!(error, WasmError::Trap { .. }) && in_call(error, "commit"));
+    contain(&[("commit", TRAP)], committing, |error| {
+        matches!(error, WasmError::Trap { .. }) && in_call(error, "commit")
+    });
     contain(&[("abort", TRAP)], aborting, |error| matches!(error, WasmError::Trap { .. }) && in_call(error, "abort"));
 }
 
@@ -132,20 +136,26 @@ fn a_sink_that_spins_after_it_has_trapped_is_not_even_asked_to_close() {
 fn one_that_traps_while_a_failure_is_told_to_it_ends_in_the_failure() {
     let refuses = "(i32.store8 (i32.const 640) (i32.const 1)) (i32.store8 (i32.const 644) (i32.const 0))
         (i32.store (i32.const 648) (i32.const 176)) (i32.store (i32.const 652) (i32.const 1)) (i32.const 640)";
-    contain(&[("process", refuses), ("close", TRAP)], writing, |error| {
-        matches!(error, WasmError::Refused { message, .. } if message == "s")
-    });
+    contain(
+        &[("process", refuses), ("close", TRAP)],
+        writing,
+        |error| matches!(error, WasmError::Refused { message, .. } if message == "s"),
+    );
 }
 
 #[test]
 fn a_token_is_small() {
     let token = |len: u32| {
-        format!("(i32.store (i32.const 640) (i32.const 0)) (i32.store (i32.const 644) (i32.const 65536))
-            (i32.store (i32.const 648) (i32.const {len})) (i32.const 640)")
+        format!(
+            "(i32.store (i32.const 640) (i32.const 0)) (i32.store (i32.const 644) (i32.const 65536))
+            (i32.store (i32.const 648) (i32.const {len})) (i32.const 640)"
+        )
     };
-    contain(&[("prepare", &token(65_537))], writing, |error| {
-        matches!(error, WasmError::Garbage { reason, .. } if reason.contains("65537 bytes"))
-    });
+    contain(
+        &[("prepare", &token(65_537))],
+        writing,
+        |error| matches!(error, WasmError::Garbage { reason, .. } if reason.contains("65537 bytes")),
+    );
     contain(&[("prepare", &token(u32::MAX >> 1))], writing, |error| {
         matches!(error, WasmError::Garbage { .. } | WasmError::Trap { .. } | WasmError::ResultTooLarge { .. })
     });
@@ -159,19 +169,30 @@ fn lies_are_garbage() {
     for (call, lie) in [
         ("open", "(i32.const -16)"),
         ("open", "(i32.store8 (i32.const 640) (i32.const 9)) (i32.const 640)"),
-        ("process", "(i32.store (i32.const 644) (i32.const -8)) (i32.store (i32.const 648) (i32.const 1)) (i32.const 640)"),
-        ("process", "(i32.store (i32.const 644) (i32.const 700)) (i32.store (i32.const 648) (i32.const 0x0fffffff)) (i32.const 640)"),
+        (
+            "process",
+            "(i32.store (i32.const 644) (i32.const -8)) (i32.store (i32.const 648) (i32.const 1)) (i32.const 640)",
+        ),
+        (
+            "process",
+            "(i32.store (i32.const 644) (i32.const 700)) (i32.store (i32.const 648) (i32.const 0x0fffffff)) (i32.const 640)",
+        ),
         ("close", "(i32.const 577)"),
-        ("prepare", "(i32.store (i32.const 644) (i32.const 262140)) (i32.store (i32.const 648) (i32.const 100)) (i32.const 640)"),
+        (
+            "prepare",
+            "(i32.store (i32.const 644) (i32.const 262140)) (i32.store (i32.const 648) (i32.const 100)) (i32.const 640)",
+        ),
     ] {
         contain(&[(call, lie)], writing, is);
     }
     // A row that there is not: number 3 of 3.
     let blames = "(i32.store (i32.const 644) (i32.const 704)) (i32.store (i32.const 648) (i32.const 1))
         (i32.store (i32.const 704) (i32.const 3)) (i32.const 640)";
-    contain(&[("process", blames)], writing, |error| {
-        matches!(error, WasmError::Garbage { reason, .. } if reason.contains("row 3 of 3"))
-    });
+    contain(
+        &[("process", blames)],
+        writing,
+        |error| matches!(error, WasmError::Garbage { reason, .. } if reason.contains("row 3 of 3")),
+    );
 }
 
 #[test]

@@ -149,7 +149,11 @@ fn what_was_opened_is_closed_once_with_what_went_wrong() {
         let closed = log(&[("tag", "a"), ("skip", "all")], &[]);
         assert!(closed.len() == 1 && !closed[0].contains("after"), "{}: {closed:?}", guest.name);
         let closed = log(TAG, &[rows(&[(1, Some("boom"))])]);
-        assert!(closed.len() == 1 && closed[0].contains("closed after") && closed[0].contains("boom"), "{}: {closed:?}", guest.name);
+        assert!(
+            closed.len() == 1 && closed[0].contains("closed after") && closed[0].contains("boom"),
+            "{}: {closed:?}",
+            guest.name
+        );
         assert!(log(&[("tag", "a"), ("skip", "away")], &[]).is_empty(), "{}", guest.name);
     }
 }

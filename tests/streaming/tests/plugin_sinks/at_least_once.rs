@@ -83,7 +83,10 @@ fn rows_come_again_only_with_their_partition_and_batch() {
         assert_eq!(shown.keys().collect::<Vec<_>>(), once.keys().collect::<Vec<_>>());
         for (at, lists) in &shown {
             again += lists.len() - 1;
-            assert!(lists.iter().all(|lines| *lines == once[at][0]), "crash {write}: {at} was {once:?} and is {shown:?}");
+            assert!(
+                lists.iter().all(|lines| *lines == once[at][0]),
+                "crash {write}: {at} was {once:?} and is {shown:?}"
+            );
         }
     }
     assert!(again > 0, "no crash made a batch come again");

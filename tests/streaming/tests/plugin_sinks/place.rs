@@ -73,11 +73,7 @@ impl Place {
             plugins: vec![plugin(file)],
             mode,
             checkpoint: Some("checkpoint".into()),
-            settings: Settings {
-                partitions: 2,
-                changelogs_before_snapshot: usize::MAX,
-                ..Settings::default()
-            },
+            settings: Settings { partitions: 2, changelogs_before_snapshot: usize::MAX, ..Settings::default() },
             ..QuerySpec::new(sql, vec![stream], SinkSpec { format: "plugin".into(), options })
         };
         let place = Self { world, ledger, spec, rows };

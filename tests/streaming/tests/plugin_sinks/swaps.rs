@@ -3,17 +3,13 @@
 use crate::ledger::Mishap;
 use crate::place::{Place, ROWS, next};
 use millstream_common::{BatchId, Digest};
-use millstream_runtime::inspect::CheckpointPlace;
 use millstream_runtime::SwapGrounds;
+use millstream_runtime::inspect::CheckpointPlace;
 use millstream_runtime::verdict::{Verdict, VerdictReport, VerdictRequest, check_component};
 use streaming_stories::component;
 
 fn verdict(place: &Place, file: &str) -> VerdictReport {
-    let at = CheckpointPlace {
-        place: "checkpoint".into(),
-        options: Vec::new(),
-        query: Some(place.spec.clone()),
-    };
+    let at = CheckpointPlace { place: "checkpoint".into(), options: Vec::new(), query: Some(place.spec.clone()) };
     let request = VerdictRequest { plugin: None, batches: 4 };
     check_component(&place.world.session, &at, &request, &component(file).unwrap()).unwrap()
 }

@@ -59,7 +59,8 @@ fn slot<'s>(options: &Options, slots: &'s [Arc<PluginSlot>]) -> Result<&'s Arc<P
     let name = options.require(OWNER, "plugin")?;
     slots.iter().find(|slot| slot.name() == name).ok_or_else(|| {
         let known = slots.iter().map(|slot| format!("`{}`", slot.name())).collect::<Vec<_>>().join(", ");
-        let reason = if known.is_empty() { "the query has no plugins".into() } else { format!("the query has {known}") };
+        let reason =
+            if known.is_empty() { "the query has no plugins".into() } else { format!("the query has {known}") };
         invalid("plugin", name, &reason)
     })
 }

@@ -17,8 +17,6 @@ mod config;
 mod partition;
 mod prepared;
 mod sink;
-#[cfg(test)]
-mod tests;
 
 pub use sink::PluginSinkFactory;
 

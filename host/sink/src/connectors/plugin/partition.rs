@@ -8,11 +8,7 @@ use arrow::row::{RowConverter, SortField};
 use std::sync::Arc;
 
 /// The columns of `indices` in the types of `fields`.
-pub(super) fn projected(
-    rows: &RecordBatch,
-    indices: &[usize],
-    fields: &[FieldRef],
-) -> Result<RecordBatch, ArrowError> {
+pub(super) fn projected(rows: &RecordBatch, indices: &[usize], fields: &[FieldRef]) -> Result<RecordBatch, ArrowError> {
     let column = |(index, field): (&usize, &FieldRef)| {
         let column = rows.column(*index);
         if column.data_type() == field.data_type() {
@@ -92,7 +88,8 @@ mod tests {
     }
 
     fn shown(partitions: &[Vec<RecordBatch>]) -> Vec<Vec<String>> {
-        let values = |rows: &RecordBatch| rows.column(0).as_string::<i32>().iter().flatten().map(str::to_owned).collect();
+        let values =
+            |rows: &RecordBatch| rows.column(0).as_string::<i32>().iter().flatten().map(str::to_owned).collect();
         let of = |batches: &Vec<RecordBatch>| {
             let mut all: Vec<String> = batches.iter().flat_map(|rows| -> Vec<String> { values(rows) }).collect();
             all.sort();

@@ -125,7 +125,9 @@ impl PluginSink {
             return std::thread::scope(|scope| {
                 let threads: Vec<_> = (0..).zip(partitions).map(|part| scope.spawn(move || write(part))).collect();
                 let joined = threads.into_iter().map(|thread| {
-                    thread.join().unwrap_or_else(|panic| Err(WasmError::Engine { reason: super::super::panic_text(&*panic) }))
+                    thread
+                        .join()
+                        .unwrap_or_else(|panic| Err(WasmError::Engine { reason: super::super::panic_text(&*panic) }))
                 });
                 joined.collect()
             });

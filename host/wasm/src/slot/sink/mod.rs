@@ -67,12 +67,7 @@ impl SinkTarget {
     /// Calls with the form that crosses the boundary.
     fn lowered<T>(&self, call: impl FnOnce(TargetRef<'_>) -> T) -> T {
         let options: Vec<(&str, &str)> = self.options.iter().map(|(name, value)| (&**name, &**value)).collect();
-        call(TargetRef {
-            query_id: &self.query_id,
-            partition: self.partition,
-            batch: self.batch.0,
-            options: &options,
-        })
+        call(TargetRef { query_id: &self.query_id, partition: self.partition, batch: self.batch.0, options: &options })
     }
 }
 
@@ -102,9 +97,7 @@ fn plain(data_type: &DataType) -> DataType {
         DataType::List(item) | DataType::LargeList(item) => DataType::List(child(item)),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(child).collect()),
         DataType::Timestamp(_, None) => DataType::Timestamp(TimeUnit::Microsecond, None),
-        DataType::Timestamp(_, Some(_)) => {
-            DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
-        }
+        DataType::Timestamp(_, Some(_)) => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         other => other.clone(),
     }
 }
@@ -181,7 +174,8 @@ fn flattened(fields: &[FieldRef]) -> Result<Vec<(String, String, bool, u32)>, St
             DataType::Struct(fields) => fields.iter().collect(),
             _ => Vec::new(),
         };
-        let format = format::name(field.data_type()).map_err(|reason| format!("column `{}`: {reason}", field.name()))?;
+        let format =
+            format::name(field.data_type()).map_err(|reason| format!("column `{}`: {reason}", field.name()))?;
         let count = u32::try_from(children.len()).map_err(|_| format!("`{}` has too many fields", field.name()))?;
         nodes.push((field.name().clone(), format, field.is_nullable(), count));
         children.into_iter().try_for_each(|child| add(child, nodes))
@@ -218,7 +212,8 @@ mod tests {
         ];
         let agreed = sink_fields(&fields).unwrap();
         let nodes = flattened(&agreed).unwrap();
-        let shown: Vec<String> = nodes.iter().map(|(name, format, _, count)| format!("{name} {format} {count}")).collect();
+        let shown: Vec<String> =
+            nodes.iter().map(|(name, format, _, count)| format!("{name} {format} {count}")).collect();
         assert_eq!(shown, ["rows +l 1", "item +s 2", "v u 0", "n u 0", "at tsu:UTC 0"]);
         let odd = [Arc::new(Field::new("d", DataType::Duration(TimeUnit::Second), true))];
         assert!(sink_fields(&odd).unwrap_err().contains("column `d`"));
