@@ -19,7 +19,7 @@ pub struct SinkType {
 }
 
 /// `commit` or `abort` of a sink.
-pub type Settle = fn(&Target, &[u8]) -> CallResult<()>;
+pub(super) type Settle = fn(&Target, &[u8]) -> CallResult<()>;
 
 /// A sink of a component.
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ impl std::fmt::Debug for RegisteredSink {
 }
 
 /// The rows that failed, by their numbers in the call.
-pub type RowErrors = Vec<(u32, String)>;
+pub(super) type RowErrors = Vec<(u32, String)>;
 
 /// What happens to a partition of a batch.
 pub trait Session {
