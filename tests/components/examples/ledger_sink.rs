@@ -1,7 +1,7 @@
 //! A transactional sink over HTTP.
 
 use millstream_sdk::sink::prelude::*;
-use test_components::ledger::{Rows, settle};
+use test_components::web_rows::{Rows, settle};
 
 #[derive(Default)]
 struct Ledger(Rows);

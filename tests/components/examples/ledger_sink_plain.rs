@@ -1,7 +1,7 @@
 //! The sink `ledger` without its transaction.
 
 use millstream_sdk::sink::prelude::*;
-use test_components::ledger::Rows;
+use test_components::web_rows::Rows;
 
 #[derive(Default)]
 struct Ledger(Rows);

@@ -1,7 +1,7 @@
 //! A sink over HTTP that writes at least once, the second edition: rows are posted when the partition is closed.
 
 use millstream_sdk::sink::prelude::*;
-use test_components::ledger::Rows;
+use test_components::web_rows::Rows;
 
 #[derive(Default)]
 struct Web {

@@ -2,7 +2,7 @@
 //!
 //! The library is what the ones share that must misbehave below the SDK: the plain exports of the world.
 
-pub mod ledger;
+pub mod web_rows;
 
 /// The plain exports and imports of `function-plugin`.
 #[cfg(target_arch = "wasm32")]
