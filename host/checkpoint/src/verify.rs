@@ -102,7 +102,10 @@ pub fn verify(files: &Arc<dyn DurableFiles>) -> Result<Report, CheckpointError> 
         let path = format!("{}/{name}", PreparedStore::FOLDER);
         match batch_of(&name) {
             Some(batch) => drop(report.take(&path, prepared.get(batch))?),
-            None => report.add(path, "its name is no batch number", None),
+            None => {
+                let way_out = Some(format!("move `{path}` out of the checkpoint"));
+                report.add(path, "its name is no batch number", way_out);
+            }
         }
     }
     components(files, &mut report, &offsets)?;
