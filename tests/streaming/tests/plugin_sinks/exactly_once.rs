@@ -121,12 +121,11 @@ fn what_failed_before_it_was_done_is_aborted_at_once() {
 
 #[test]
 fn what_is_prepared_keeps_other_sinks_out_until_it_has_come_to_its_end() {
-    let place = Place::new("ledger_sink", ROWS, 1);
-    place.ledger.book().mishap = Some((2, Mishap::Refused));
-    let mut run = place.open().unwrap();
+    let mut other = Place::new("ledger_sink", ROWS, 1);
+    other.ledger.book().mishap = Some((2, Mishap::Refused));
+    let mut run = other.open().unwrap();
     next(&mut run).unwrap_err();
     drop(run);
-    let mut other = Place { spec: place.spec.clone(), ..place };
     other.spec.sink = millstream_sink::SinkSpec { format: "noop".into(), options: millstream_common::Options::new() };
     let error = other.open().err().unwrap();
     assert!(error.contains("whose rows are prepared in another sink"), "{error}");
