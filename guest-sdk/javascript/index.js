@@ -7,6 +7,7 @@ export { log } from "./log.js";
 export { migration } from "./migrations.js";
 export { listState, mapState, processor, valueState } from "./processors.js";
 export { sink } from "./sinks.js";
+export { source } from "./sources.js";
 export {
   binary,
   bool,

@@ -47,13 +47,13 @@ static void orders_settle(ms_sink *sink, ms_text token)
 }
 
 MS_TRANSACTIONAL_SINK(orders, MS_COLUMNS(MS_I64("id"), MS_TEXT("item?")),
-                      MS_OPTIONS(MS_REQUIRED("url"), MS_OPTIONAL("skip"), MS_OPTIONAL("away")), MS_APPEND | MS_COMPLETE,
+                      MS_OPTIONS("url", "skip?", "away?"), MS_APPEND | MS_COMPLETE,
                       orders_open, orders_process, orders_close, orders_prepare, orders_settle, orders_settle);
 MS_TRANSACTIONAL_SINKS(orders)
 
 static uint8_t *open_with(const char *name)
 {
-    ms__given given = {{name, (uint32_t)strlen(name)}, {"u", 1}};
+    ms_pair given = {{name, (uint32_t)strlen(name)}, {"u", 1}};
     return ms__open(0, (char *)"q", 1, 2, 7, &given, 1, 0);
 }
 

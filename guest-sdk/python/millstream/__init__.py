@@ -16,6 +16,7 @@ from .functions import scalar_function, table_function
 from .migrations import migration
 from .processors import Context, list_state, map_state, processor, value_state
 from .sinks import SinkTester, Target, sink
+from .sources import Limits, Page, source
 from .types import (
     binary,
     boolean,
@@ -41,6 +42,8 @@ __all__ = [
     "Context",
     "Internal",
     "InvalidInput",
+    "Limits",
+    "Page",
     "RowError",
     "SinkTester",
     "Target",
@@ -64,6 +67,7 @@ __all__ = [
     "processor",
     "scalar_function",
     "sink",
+    "source",
     "table_function",
     "timestamp",
     "uint8",

@@ -77,6 +77,10 @@
 //! # Sinks
 //!
 //! Code that takes the rows of a result out into the world: see [`sink`].
+
+//! # Sources
+//!
+//! Code that rows come from, by ranges of offsets that it makes up itself: see [`source`].
 //!
 //! # Migrations
 //!
@@ -127,6 +131,11 @@
 //! [`LocalTimestamp`], [`Date`], [`Decimal`], `Vec<T>` (list), `Option<T>`, and structs that derive [`Row`]. A table
 //! function that returns a [`Row`] has its fields as columns, and so has the state of an aggregate function.
 //!
+//! # The world outside
+//!
+//! What the operator grants to a plugin by name: [`http`], [`config`], [`clock`], [`random`]. A component asks for those that
+//! its code calls.
+//!
 //! # Memory
 //!
 //! Between calls an instance may be thrown away at any time, so memory of a plugin is a cache: output must not depend
@@ -138,15 +147,20 @@ mod argument;
 mod bindings;
 mod buffers;
 mod call;
+pub mod clock;
+pub mod config;
 mod error;
+mod granted;
 pub mod http;
 mod log;
 mod migration;
 mod outcome;
 mod plugin;
 pub mod processor;
+pub mod random;
 mod schema;
 pub mod sink;
+pub mod source;
 mod temporal;
 mod value;
 
@@ -176,12 +190,14 @@ pub mod private {
     /// What the exports of a component are made of.
     #[cfg(target_arch = "wasm32")]
     pub mod bindings {
-        pub use crate::bindings::{aggregates, describing, functions, migrations, processors, sinks, transactions};
+        pub use crate::bindings::{
+            aggregates, describing, functions, migrations, processors, sinks, sources, transactions,
+        };
     }
     #[cfg(target_arch = "wasm32")]
     pub use crate::bindings::{
         aggregates::export_aggregates, describing::export_describe, functions::export_functions,
-        migrations::export_migrations, processors::export_processors, sinks::export_sinks,
+        migrations::export_migrations, processors::export_processors, sinks::export_sinks, sources::export_sources,
         transactions::export_transactions,
     };
     pub use crate::buffers::{Nulls, Reader, Validity};
@@ -194,5 +210,6 @@ pub mod private {
     pub use crate::sink::private::{
         RegisteredSink, registered as sink, registered_transactional as transactional_sink,
     };
+    pub use crate::source::private::{RegisteredSource, registered as source};
     pub use crate::value::{Element, Value};
 }

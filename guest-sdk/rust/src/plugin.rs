@@ -5,6 +5,7 @@ use crate::call::Function;
 use crate::migration::Migration;
 use crate::processor::private::RegisteredProcessor;
 use crate::sink::private::RegisteredSink;
+use crate::source::private::RegisteredSource;
 
 /// Everything that `plugin!` lists, each kind in the order of its numbers.
 pub trait Plugin {
@@ -20,6 +21,10 @@ pub trait Plugin {
     }
     /// Sinks.
     fn sinks() -> Vec<RegisteredSink> {
+        Vec::new()
+    }
+    /// Sources.
+    fn sources() -> Vec<RegisteredSource> {
         Vec::new()
     }
 }

@@ -130,7 +130,14 @@ mod tests {
     }
 
     fn commit(batch: u64) -> CommitEntry {
-        CommitEntry { batch: BatchId(batch), next_watermark_ms: None, state: BTreeMap::new(), output: None, sink: None }
+        CommitEntry {
+            batch: BatchId(batch),
+            next_watermark_ms: None,
+            state: BTreeMap::new(),
+            output: None,
+            inputs: BTreeMap::new(),
+            sink: None,
+        }
     }
 
     fn logs(offsets: &[u64], commits: &[u64]) -> LogContents {

@@ -184,8 +184,14 @@ fn commit(
     base: &CommitEntry,
     state: BTreeMap<String, Vec<serde_json::Value>>,
 ) -> Result<(), RuntimeError> {
-    let done =
-        CommitEntry { batch: entry.batch, next_watermark_ms: base.next_watermark_ms, state, output: None, sink: None };
+    let done = CommitEntry {
+        batch: entry.batch,
+        next_watermark_ms: base.next_watermark_ms,
+        state,
+        output: None,
+        inputs: BTreeMap::new(),
+        sink: None,
+    };
     Ok(checkpoint.commit_log().add(&done)?)
 }
 

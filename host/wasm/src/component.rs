@@ -22,7 +22,7 @@ use crate::export::Exports;
 use crate::limits::{HostState, PluginLimits};
 use crate::permissions::Permission;
 use crate::processor::ProcessorSignature;
-use crate::signature::{AggregateSignature, FunctionSignature, MigrationStep, SinkSignature};
+use crate::signature::{AggregateSignature, FunctionSignature, MigrationStep, SinkSignature, SourceSignature};
 use crate::{wasi, wire};
 
 /// A loaded component.
@@ -71,6 +71,11 @@ impl Component {
         &self.description.processors
     }
 
+    /// Its sources, in the order of their numbers.
+    pub fn sources(&self) -> &[SourceSignature] {
+        &self.description.sources
+    }
+
     /// The steps by which it migrates stored state, in the order of their numbers.
     pub fn migrations(&self) -> &[MigrationStep] {
         &self.description.migrations
@@ -111,7 +116,7 @@ impl Component {
         (0..).zip(self.functions()).find(|(_, function)| function.name == name)
     }
 
-    /// The names of all that SQL can call; sinks are none of it.
+    /// The names of all that SQL can call; sources and sinks are none of it.
     pub fn names(&self) -> BTreeSet<String> {
         let functions = self.functions().iter().map(|function| &function.name);
         let aggregates = self.aggregates().iter().map(|function| &function.name);
@@ -127,6 +132,11 @@ impl Component {
     /// The number and signature of a sink.
     pub fn sink(&self, name: &str) -> Option<(u32, &SinkSignature)> {
         (0..).zip(self.sinks()).find(|(_, sink)| sink.name == name)
+    }
+
+    /// The number and signature of a source.
+    pub fn source(&self, name: &str) -> Option<(u32, &SourceSignature)> {
+        (0..).zip(self.sources()).find(|(_, source)| source.name == name)
     }
 
     /// The number and signature of a processor.

@@ -17,6 +17,7 @@ use crate::wire::function::{CallScalar, CallTable, DescribeFunctions};
 use crate::wire::migration::{DescribeSteps, Migrate};
 use crate::wire::processor::{DescribeProcessors, Expire, Initialise, Process};
 use crate::wire::sink::{Abort, Close, Commit, DescribeSinks, Open, Prepare, ProcessRows};
+use crate::wire::source::{CommitOffset, DescribeSources, InitialOffset, LatestOffset, ReadPage};
 use crate::wire::{self, CallError};
 
 /// A function of one of our interfaces.
@@ -102,7 +103,7 @@ fn check<E: Export>(func: &Func, store: &Store<HostState>) -> wasmtime::Result<(
 }
 
 /// The interfaces that this host calls. Every component has the first one, and at least one of the others.
-pub(crate) static INTERFACES: [Interface; 8] = [
+pub(crate) static INTERFACES: [Interface; 9] = [
     Interface { name: wire::DESCRIBE, functions: &[declared::<DescribeFunctions>()] },
     Interface { name: wire::SCALAR, functions: &[declared::<CallScalar>()] },
     Interface { name: wire::TABLE, functions: &[declared::<CallTable>()] },
@@ -123,6 +124,16 @@ pub(crate) static INTERFACES: [Interface; 8] = [
             declared::<Process>(),
             declared::<Expire>(),
             declared::<Initialise>(),
+        ],
+    },
+    Interface {
+        name: wire::SOURCE,
+        functions: &[
+            declared::<DescribeSources>(),
+            declared::<InitialOffset>(),
+            declared::<LatestOffset>(),
+            declared::<ReadPage>(),
+            declared::<CommitOffset>(),
         ],
     },
     Interface { name: wire::MIGRATION, functions: &[declared::<DescribeSteps>(), declared::<Migrate>()] },

@@ -37,10 +37,12 @@ pub use error::WasmError;
 pub use limits::PluginLimits;
 pub use permissions::{HostPattern, HttpGrant, Permission, Permissions};
 pub use signature::{
-    AggregateSignature, FunctionKind, FunctionSignature, MigrationStep, SinkOption, SinkSignature, Volatility,
+    AggregateSignature, FunctionKind, FunctionSignature, MigrationStep, SinkOption, SinkSignature, SourceOption,
+    SourceSignature, Volatility,
 };
 pub use slot::{
     DeadLetter, Difference, DifferenceKind, FaultPolicy, MigratedRows, PluginMetrics, PluginSlot, RowFault,
-    ScalarOutcome, SinkOutcome, SinkTarget, StatesOutcome, TableOutcome, differences, sink_fields,
+    ScalarOutcome, SinkOutcome, SinkTarget, SourceCalls, SourcePage, StatesOutcome, TableOutcome, differences,
+    sink_fields,
 };
 pub use stamp::BatchStamp;

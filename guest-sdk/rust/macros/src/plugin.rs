@@ -13,7 +13,8 @@ pub(crate) fn registered(function: &Ident) -> Ident {
 }
 
 /// The kinds, by the words before them.
-const KINDS: [&str; 6] = ["functions", "aggregates", "processors", "migrations", "sinks", "transactional_sinks"];
+const KINDS: [&str; 7] =
+    ["functions", "aggregates", "processors", "sources", "migrations", "sinks", "transactional_sinks"];
 
 /// One kind and what is of it: `aggregates: TopK, Mean`. Functions need no word.
 struct Section {
@@ -65,7 +66,9 @@ pub(crate) fn expand(list: TokenStream) -> TokenStream {
         return Error::new_spanned(other, message).to_compile_error();
     }
     let has_sinks = !sinks.is_empty() || !transactional.is_empty();
-    if functions.is_empty() && aggregates.is_empty() && processors.is_empty() && !has_sinks {
+    let sources = of_kind("sources");
+    let has_functions = !functions.is_empty() || !aggregates.is_empty() || !processors.is_empty();
+    if !has_functions && sources.is_empty() && !has_sinks {
         let message = "list what the plugin has: `plugin!(words, tokens);`, `plugin!(heat; aggregates: TopK);`";
         return Error::new(Span::call_site(), message).to_compile_error();
     }
@@ -74,6 +77,7 @@ pub(crate) fn expand(list: TokenStream) -> TokenStream {
     let export_processors = (!processors.is_empty()).then(|| export("processors"));
     let export_sinks = has_sinks.then(|| export("sinks"));
     let export_transactions = (!transactional.is_empty()).then(|| export("transactions"));
+    let export_sources = (!sources.is_empty()).then(|| export("sources"));
     let migrations = of_kind("migrations");
     let export_migrations = (!migrations.is_empty()).then(|| export("migrations"));
     let by_function = |mut path: Path| {
@@ -103,6 +107,9 @@ pub(crate) fn expand(list: TokenStream) -> TokenStream {
                     #(::millstream_sdk::private::transactional_sink::<#transactional>(),)*
                 ]
             }
+            fn sources() -> ::std::vec::Vec<::millstream_sdk::private::RegisteredSource> {
+                ::std::vec![#(::millstream_sdk::private::source::<#sources>()),*]
+            }
         }
 
         #[cfg(target_arch = "wasm32")]
@@ -112,6 +119,7 @@ pub(crate) fn expand(list: TokenStream) -> TokenStream {
         #export_functions
         #export_aggregates
         #export_processors
+        #export_sources
         #export_migrations
         #export_sinks
         #export_transactions

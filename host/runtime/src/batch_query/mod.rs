@@ -47,7 +47,8 @@ pub fn run_batch_query(
     refuse_dead_letters(spec)?;
     let plugins = load_plugins(&session.plugin_host()?, &spec.plugins)?;
     let slots: Vec<_> = plugins.iter().map(|plugin: &RunningPlugin| Arc::clone(&plugin.slot)).collect();
-    let session = &with_plugin_sink(session, spec, slots.clone());
+    let session = session.with_plugin_sources(&slots);
+    let session = &with_plugin_sink(&session, spec, slots.clone());
     check_sink(session, spec)?;
     let tables = read_tables(session, &spec.tables, stop)?;
     let batch_time = BatchTime::default();

@@ -13,6 +13,7 @@
 //! A crash between any two of them leaves a checkpoint from which the same batch is run again, or the next one.
 
 use super::fork::{Output, Ran};
+use super::input_digest;
 use super::late_rows;
 use super::output_digest::output_digest;
 use super::prepared;
@@ -31,7 +32,6 @@ use millstream_operators::{BatchContext, EventTimeSeen, LateRows};
 use millstream_sink::{SinkBatch, SinkReport};
 use millstream_source::Offset;
 use millstream_state::{StateManifest, StateStore};
-use millstream_wasm::BatchStamp;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -75,13 +75,13 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
     }
     timer.step(run, "walCommit");
 
+    run.batch_time.set_ms(entry.batch_time_ms);
+    run.begin_batch(entry.batch, entry.batch_time_ms);
     let (mut inputs, rows_per_source) = read(run, entry)?;
+    let pins = input_digest::take(run, entry, &inputs)?;
     timer.step(run, "getBatch");
 
     let shown = run.tap.is_open().then(|| inputs.clone());
-    run.batch_time.set_ms(entry.batch_time_ms);
-    let stamp = BatchStamp { query: Some(run.id), batch: Some(entry.batch), time_ms: entry.batch_time_ms };
-    run.plugins.iter().for_each(|plugin| plugin.slot.begin_batch(stamp));
     let context = context(run, entry);
     let rows = run
         .pipeline
@@ -105,7 +105,8 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
     let next_watermark = advance_watermark(run, &seen, entry.batch_time_ms);
     run.lease.renew(run.clock.now_ms())?;
     let sink = prepared::about_to_be_done(run);
-    run.checkpoint.commit_log().add_state(entry.batch, next_watermark, &manifests, output.as_ref(), sink.as_ref())?;
+    let pins = (output.as_ref(), &pins, sink.as_ref());
+    run.checkpoint.commit_log().add_state(entry.batch, next_watermark, &manifests, pins)?;
     prepared::is_done(run);
     done(run, entry, manifests)?;
     prepared::commit(run)?;

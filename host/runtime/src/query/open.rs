@@ -2,7 +2,7 @@
 
 use super::planned::Components;
 use super::recovery::Recovered;
-use crate::spec::{PluginSpec, QuerySpec, TableSpec};
+use crate::spec::{PluginSpec, QuerySpec, StreamSpec, TableSpec};
 use crate::{RuntimeError, Session};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -153,7 +153,20 @@ pub(crate) fn plan(
     session.sinks().factory(&spec.sink)?.check_columns(&spec.sink, &plan.schema)?;
     // A sink of a plugin is used like a function: a swap looks at it.
     plan.functions.extend(sink);
+    plan.functions.extend(plugin_sources(session, spec, &plan));
     Ok(plan)
+}
+
+/// The sources of plugins that the query reads: they are used, as functions that it calls are.
+fn plugin_sources(session: &Session, spec: &QuerySpec, plan: &StreamingPlan) -> Vec<String> {
+    let is_read = |stream: &&StreamSpec| plan.slots.iter().any(|slot| slot.stream == stream.source.name);
+    let streams = spec.streams.iter().filter(is_read).map(|stream| &stream.source);
+    let tables = spec.tables.iter().filter_map(|table| match table {
+        TableSpec::Files(source) => Some(source),
+        TableSpec::Rows { .. } => None,
+    });
+    let of_plugin = |source: &SourceSpec| session.sources().factory(source).ok()?.source_of_plugin(source);
+    streams.chain(tables).filter_map(of_plugin).collect()
 }
 
 /// What the planner is told of a query.

@@ -58,8 +58,7 @@ pub(super) fn planned(
         return Err(RuntimeError::Changed { changes: changed });
     }
     let mut planned = Planned::new(session, spec, (recovered, Some(&old)), Some(checkpoint), stop)?;
-    let slots = planned.plugins.iter().map(|plugin| Arc::clone(&plugin.slot)).collect();
-    recovered.check_query(&open::with_plugin_sink(session, spec, slots), spec, &mut planned.plan)?;
+    recovered.check_query(&planned.session, spec, &mut planned.plan)?;
     Ok((planned, later))
 }
 

@@ -164,7 +164,12 @@ impl Question<'_> {
             report.notes.push(format!("sink `{sink}` is not called: what it writes is not compared"));
         }
         let names = names.chain(sinks);
+        let names = names.chain(old.sources().iter().map(|source| &source.name));
         report.used = names.filter(|name| used.is_none_or(|used| used.contains(*name))).cloned().collect();
+        if old.sources().iter().any(|source| report.used.contains(&source.name)) {
+            let note = "its sources are tried by the dry run only: a shadow gets the rows that the running code reads";
+            report.notes.push(note.to_owned());
+        }
         if planned.is_none() {
             report
                 .notes

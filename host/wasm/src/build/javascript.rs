@@ -32,7 +32,7 @@ const NODE: Tool = Tool {
 };
 /// What the SDK exports when the project does not say it. A component that has `sink-transaction` has it for all its sinks,
 /// so that is asked for.
-const EXPORTS: [&str; 6] = ["scalar", "table", "aggregate", "processor", "migration", "sink"];
+const EXPORTS: [&str; 7] = ["scalar", "table", "aggregate", "processor", "source", "migration", "sink"];
 /// What is asked for only.
 const TRANSACTION: &str = "sink-transaction";
 

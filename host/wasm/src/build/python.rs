@@ -26,7 +26,7 @@ const PYTHON: Tool = Tool {
 };
 /// What the SDK exports when the project does not say it. A component that has `sink-transaction` has it for all its sinks,
 /// so that is asked for.
-const EXPORTS: [&str; 6] = ["scalar", "table", "aggregate", "processor", "migration", "sink"];
+const EXPORTS: [&str; 7] = ["scalar", "table", "aggregate", "processor", "source", "migration", "sink"];
 /// The module that componentize-py takes for the plugin: the SDK's exports, filled by the plugin's registrations.
 const MODULE: &str = "millstream_component";
 

@@ -13,6 +13,7 @@ mod function;
 mod migration;
 mod processor;
 mod sink;
+mod source;
 
 use std::collections::HashSet;
 
@@ -20,13 +21,14 @@ use crate::call::{Failure, Instance};
 use crate::export::Exports;
 use crate::limits::PluginLimits;
 use crate::processor::ProcessorSignature;
-use crate::signature::{AggregateSignature, FunctionSignature, MigrationStep, SinkSignature};
+use crate::signature::{AggregateSignature, FunctionSignature, MigrationStep, SinkSignature, SourceSignature};
 use crate::wire;
 use crate::wire::aggregate::{AggregateFunction, DescribeAggregates};
 use crate::wire::function::{DescribeFunctions, Function};
 use crate::wire::migration::{DescribeSteps, Step};
 use crate::wire::processor::{DescribeProcessors, ProcessorType};
 use crate::wire::sink::{DescribeSinks, SinkType};
+use crate::wire::source::{DescribeSources, SourceType};
 use fields::check_identifier;
 
 /// Things of all kinds that one plugin may have.
@@ -38,6 +40,7 @@ pub(crate) struct Description {
     pub(crate) functions: Vec<FunctionSignature>,
     pub(crate) aggregates: Vec<AggregateSignature>,
     pub(crate) processors: Vec<ProcessorSignature>,
+    pub(crate) sources: Vec<SourceSignature>,
     pub(crate) migrations: Vec<MigrationStep>,
     pub(crate) sinks: Vec<SinkSignature>,
 }
@@ -48,6 +51,7 @@ pub(crate) struct Told {
     functions: Vec<Function>,
     aggregates: Vec<AggregateFunction>,
     processors: Vec<ProcessorType>,
+    sources: Vec<SourceType>,
     migrations: Vec<Step>,
     sinks: Vec<SinkType>,
 }
@@ -61,6 +65,9 @@ pub(crate) fn ask(instance: &mut Instance, exports: &Exports) -> Result<Told, Fa
     }
     if exports.has(wire::PROCESSOR) {
         told.processors = instance.call::<DescribeProcessors>(&limits, ())?;
+    }
+    if exports.has(wire::SOURCE) {
+        told.sources = instance.call::<DescribeSources>(&limits, ())?;
     }
     if exports.has(wire::MIGRATION) {
         told.migrations = instance.call::<DescribeSteps>(&limits, ())?;
@@ -79,6 +86,7 @@ impl Description {
         let functions = names.each("function", told.functions, |f| &f.name, |f| function::signature(f, has))?;
         let aggregates = names.each("aggregate function", told.aggregates, |f| &f.name, aggregate::signature)?;
         let processors = names.each("processor", told.processors, |p| &p.name, processor::signature)?;
+        let sources = names.each("source", told.sources, |s| &s.name, source::signature)?;
         let is_transactional = has(wire::SINK_TRANSACTION);
         if is_transactional && !has(wire::SINK) {
             return Err(format!("it exports `{}` without `{}`", wire::SINK_TRANSACTION, wire::SINK));
@@ -89,7 +97,7 @@ impl Description {
             many if many > THINGS => Err(format!("it has {many} functions, more than {THINGS}")),
             _ => {
                 let migrations = migration::steps(told.migrations)?;
-                Ok(Self { functions, aggregates, processors, migrations, sinks })
+                Ok(Self { functions, aggregates, processors, sources, migrations, sinks })
             }
         }
     }

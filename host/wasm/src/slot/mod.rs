@@ -19,6 +19,7 @@ mod migration;
 mod outcome;
 mod processor;
 mod sink;
+mod source;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -30,6 +31,7 @@ pub use compare::{Difference, DifferenceKind, differences};
 pub use migration::MigratedRows;
 pub use outcome::{DeadLetter, FaultPolicy, PluginMetrics, RowFault, ScalarOutcome, StatesOutcome, TableOutcome};
 pub use sink::{SinkOutcome, SinkTarget, sink_fields};
+pub use source::{SourceCalls, SourcePage};
 
 use crate::account::{Account, CpuClock, Held, Spent};
 use crate::call::Instance;
@@ -97,16 +99,17 @@ impl PluginSlot {
         })
     }
 
-    /// Takes note of the functions that the query calls, and of sinks that it writes to: only they are compared before a
-    /// swap. Names of other functions than this plugin's do no harm.
+    /// Takes note of the functions that the query calls, of sources that it reads and sinks that it writes to: only they are
+    /// compared before a swap. Names of other functions than this plugin's do no harm.
     pub fn use_functions(&self, names: &BTreeSet<String>) {
         *self.used.write().unwrap_or_else(PoisonError::into_inner) = Some(names.clone());
     }
 
-    /// The functions and sinks of the running component that the query uses; all of them when that is not known.
+    /// The functions, sources and sinks of the running component that the query uses; all of them when that is not known.
     pub fn used_functions(&self) -> BTreeSet<String> {
         let component = self.component();
         let mut names = component.names();
+        names.extend(component.sources().iter().map(|source| source.name.clone()));
         names.extend(component.sinks().iter().map(|sink| sink.name.clone()));
         match &*self.used.read().unwrap_or_else(PoisonError::into_inner) {
             Some(used) => names.intersection(used).cloned().collect(),

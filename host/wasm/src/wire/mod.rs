@@ -13,6 +13,7 @@ pub(crate) mod function;
 pub(crate) mod migration;
 pub(crate) mod processor;
 pub(crate) mod sink;
+pub(crate) mod source;
 
 use wasmtime::component::{ComponentType, Lift, Lower};
 
@@ -30,6 +31,7 @@ pub(crate) const SCALAR: &str = "scalar";
 pub(crate) const TABLE: &str = "table";
 pub(crate) const AGGREGATE: &str = "aggregate";
 pub(crate) const PROCESSOR: &str = "processor";
+pub(crate) const SOURCE: &str = "source";
 pub(crate) const MIGRATION: &str = "migration";
 pub(crate) const SINK: &str = "sink";
 pub(crate) const SINK_TRANSACTION: &str = "sink-transaction";

@@ -69,6 +69,7 @@ fn a_plugin_of_any_kind_that_never_describes_itself_is_left_at_the_deadline() {
         "function-plugin",
         "aggregate-plugin",
         "processor-plugin",
+        "source-plugin",
         "sink-plugin",
         "transactional-sink-plugin",
     ] {
@@ -76,7 +77,7 @@ fn a_plugin_of_any_kind_that_never_describes_itself_is_left_at_the_deadline() {
         assert!(matches!(error, WasmError::Deadline { .. }), "{world}: {error}");
     }
     // Those that describe no functions are asked for the rest.
-    for world in ["aggregate-plugin", "processor-plugin", "sink-plugin"] {
+    for world in ["aggregate-plugin", "processor-plugin", "source-plugin", "sink-plugin"] {
         let error = host().load("spinning", &spinning(world, &["/describe@"])).unwrap_err();
         assert!(matches!(error, WasmError::Deadline { .. }), "{world}: {error}");
     }

@@ -10,4 +10,5 @@ mod load;
 mod natively;
 mod processors;
 mod sinks;
+mod sources;
 mod values;

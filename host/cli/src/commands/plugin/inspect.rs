@@ -65,6 +65,9 @@ pub(super) fn describe(report: &ComponentReport) -> String {
     for sink in &report.sinks {
         let _ = writeln!(text, "sink       {}", sink.trim_start_matches("sink "));
     }
+    for source in &report.sources {
+        let _ = writeln!(text, "source     {}", source.trim_start_matches("source "));
+    }
     for step in &report.migrations {
         let _ = writeln!(text, "migration  {step}");
     }

@@ -1,5 +1,7 @@
 //! The plugin of `tests/languages` in Rust: what it answers, every other language answers.
 
+mod ledger;
+
 use millstream_sdk::processor::prelude::*;
 use millstream_sdk::sink::{self, FailedRows, Sink, SinkOption, Target, TransactionalSink};
 
@@ -520,5 +522,6 @@ plugin!(
     echo_rows;
     aggregates: Mean, Longest, StrictSum;
     processors: Visits;
+    sources: ledger::Ledger;
     transactional_sinks: Diary
 );
