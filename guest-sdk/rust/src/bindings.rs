@@ -168,20 +168,6 @@ pub mod transactions {
     });
 }
 
-/// Requests.
-pub mod requesting {
-    wit_bindgen::generate!({
-        path: "../../wit",
-        inline: "
-            package millstream:sdk;
-            world requesting {
-                import millstream:plugin/http@0.2.0;
-            }
-        ",
-        generate_all,
-    });
-}
-
 use aggregates::exports::millstream::plugin::aggregate;
 use describing::exports::millstream::plugin::describe;
 use describing::millstream::plugin::types;
