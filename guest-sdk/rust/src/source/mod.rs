@@ -72,7 +72,7 @@ pub use tester::SourceTester;
 /// What the macros write. Not for people.
 #[doc(hidden)]
 pub mod private {
-    pub use super::run::{RegisteredSource, SourceType, WirePage, registered};
+    pub use super::run::{LatestOffset, ReadPage, RegisteredSource, SourceType, WirePage, registered};
 }
 
 /// What the source of a source needs.

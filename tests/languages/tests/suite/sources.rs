@@ -81,7 +81,7 @@ fn refusals_have_the_same_words_and_are_of_the_same_kind() {
         assert_eq!(pages(&source, "51", "100").len(), 1, "{}", guest.name);
         source.commit("100").unwrap();
         let errors = [source.read(("49", "51"), None, 0).map(drop), source.commit("101")];
-        errors.map(|told| told.unwrap_err().to_string().replace(source.slot().name(), "NAME"))
+        errors.map(|told| told.unwrap_err().to_string().replace(&format!("`{}`", guest.name), "NAME"))
     };
     let expected = told(measure());
     assert!(expected[0].contains("cannot compute") && expected[0].contains("row 50 is away"), "{expected:?}");
