@@ -28,9 +28,9 @@ pub struct WirePage {
 }
 
 /// Answers the end of a batch to options, start and limits.
-pub(super) type LatestOffset = fn(&Options, &str, Option<&str>, Option<u64>) -> CallResult<String>;
+pub type LatestOffset = fn(&Options, &str, Option<&str>, Option<u64>) -> CallResult<String>;
 /// Answers a page to options, start, end and cursor.
-pub(super) type ReadPage = fn(&Options, &str, &str, Option<&str>) -> CallResult<WirePage>;
+pub type ReadPage = fn(&Options, &str, &str, Option<&str>) -> CallResult<WirePage>;
 
 /// A source of a component.
 #[derive(Debug, Clone, Copy)]
