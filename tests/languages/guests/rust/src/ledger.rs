@@ -46,7 +46,7 @@ impl Source for Ledger {
         }
         let entry = |n: u64| Entry {
             n: n as i64,
-            label: (n % 3 != 0).then(|| format!("row {n}")),
+            label: (!n.is_multiple_of(3)).then(|| format!("row {n}")),
             at: Timestamp(n as i64 * 1_000_000),
         };
         let rows = (begin..end).map(entry);
