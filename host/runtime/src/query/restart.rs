@@ -15,7 +15,6 @@ use crate::verdict::{Question, Verdict, VerdictReport, judge};
 use crate::{QuerySpec, RuntimeError, Session};
 use millstream_checkpoint::{Checkpoint, OffsetEntry};
 use millstream_common::StopSignal;
-use std::sync::Arc;
 
 /// A swap that waits for the first border of a run.
 pub(super) struct Later {

@@ -9,14 +9,14 @@ import (
 	"millstream/sink/transaction"
 )
 
-type entry struct {
+type memo struct {
 	ID   int64
 	Item null[string]
 }
 
 type diary struct{ lines []string }
 
-func (d *diary) Process(row entry) error {
+func (d *diary) Process(row memo) error {
 	switch {
 	case !row.Item.Valid:
 		return fmt.Errorf("%d has no item", row.ID)
@@ -38,7 +38,7 @@ func (d *diary) Close(failure string) error {
 
 func (d *diary) Prepare() ([]byte, error) { return []byte(strings.Join(d.lines, "\n")), nil }
 
-func openDiary(target sink.Target) (sink.Writer[entry], bool, error) {
+func openDiary(target sink.Target) (sink.Writer[memo], bool, error) {
 	skip, skips := target.Options["skip"]
 	if skip == "away" {
 		return nil, false, millstream.Unavailable("the world is away")
@@ -56,8 +56,8 @@ func checkToken(target sink.Target, token []byte) error {
 }
 
 func init() {
-	transaction.Register("diary", transaction.Code[entry]{
-		Code: sink.Code[entry]{
+	transaction.Register("diary", transaction.Code[memo]{
+		Code: sink.Code[memo]{
 			Required: []string{"tag"}, Optional: []string{"skip"},
 			Modes: []sink.Mode{sink.Append, sink.Update},
 			Open:  openDiary,
