@@ -257,6 +257,11 @@ export interface SinkDefinition<F extends Fields, S> {
   abort?(target: Target, token: Uint8Array): void;
 }
 
+/** The UTF-8 of a text, for tokens. Throws when it is not well-formed. */
+export function toBytes(text: string): Uint8Array;
+/** The text that bytes of UTF-8 are. Throws when they are not. */
+export function toText(bytes: Uint8Array): string;
+
 /** Rows on their way out (Spark's `ForeachWriter`). */
 export function sink<F extends Fields, S = any>(definition: SinkDefinition<F, S>): SinkDefinition<F, S>;
 

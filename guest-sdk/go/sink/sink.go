@@ -2,14 +2,14 @@
 // ForeachWriter).
 //
 //	type order struct {
-//		ID   int64
+//		Id   int64
 //		Item millstream.Null[string]
 //	}
 //
 //	type orders struct{ lines []string }
 //
 //	func (o *orders) Process(row order) error {
-//		o.lines = append(o.lines, fmt.Sprint(row.ID, row.Item.Value))
+//		o.lines = append(o.lines, fmt.Sprint(row.Id, row.Item.Value))
 //		return nil
 //	}
 //

@@ -1,7 +1,7 @@
 // Sinks, with a host that is made of arrays.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { InvalidInput, RowError, int64, list, nullable, sink, struct, utf8 } from "../index.js";
+import { InvalidInput, RowError, int64, list, nullable, sink, struct, toBytes, toText, utf8 } from "../index.js";
 import { DEFINITION } from "../offered.js";
 import { columnsOf } from "../types.js";
 
@@ -70,12 +70,12 @@ test("a sink without columns takes any", () => {
 });
 
 test("two phases are three methods", () => {
-  const methods = { prepare: ({ lines }) => new TextEncoder().encode(lines.join()), commit() {}, abort() {} };
+  const methods = { prepare: ({ lines }) => toBytes(lines.join()), commit() {}, abort() {} };
   const made = sink({ ...definition, ...methods })[DEFINITION];
   assert.equal(made.isTransactional, true);
   const session = made.begin();
   session.open(target, []);
-  assert.equal(new TextDecoder().decode(session.prepare()), "2/7 u");
+  assert.equal(toText(session.prepare()), "2/7 u");
   assert.throws(() => sink({ ...definition, prepare: methods.prepare }), TypeError);
   assert.throws(() => sink({ ...definition, modes: ["sometimes"] }), TypeError);
 });

@@ -10,7 +10,7 @@ import (
 )
 
 type memo struct {
-	ID   int64
+	ID   int64 `ms:"id"`
 	Item null[string]
 }
 

@@ -27,6 +27,7 @@ import {
   struct,
   table,
   timestamp,
+  toBytes,
   uint8,
   uint16,
   uint32,
@@ -279,10 +280,11 @@ export const ledger = source({
   },
 });
 
-const encoded = (lines) => new TextEncoder().encode(lines.join("\n"));
+const encoded = (lines) => toBytes(lines.join("\n"));
 
 function checkToken({ options }, token) {
-  if (!new TextDecoder().decode(token).startsWith(`${options.tag} `)) throw new InvalidInput("not of this diary");
+  const first = toBytes(`${options.tag} `);
+  if (!first.every((byte, at) => token[at] === byte)) throw new InvalidInput("not of this diary");
 }
 
 export const diary = sink({

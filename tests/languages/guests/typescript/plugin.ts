@@ -30,6 +30,7 @@ import {
   struct,
   table,
   timestamp,
+  toBytes,
   uint8,
   uint16,
   uint32,
@@ -284,10 +285,11 @@ export const ledger = source({
   },
 });
 
-const encoded = (lines: string[]) => new TextEncoder().encode(lines.join("\n"));
+const encoded = (lines: string[]) => toBytes(lines.join("\n"));
 
 function checkToken({ options }: Target, token: Uint8Array) {
-  if (!new TextDecoder().decode(token).startsWith(`${options.tag} `)) throw new InvalidInput("not of this diary");
+  const first = toBytes(`${options.tag} `);
+  if (!first.every((byte, at) => token[at] === byte)) throw new InvalidInput("not of this diary");
 }
 
 export const diary = sink({
