@@ -111,6 +111,10 @@ impl Place {
                     Ok(Some(_)) => {}
                     Ok(None) => {
                         run.close();
+                        // A crash behind the last batch stops nobody; the next start finds what it left.
+                        if self.world.crashed() {
+                            self.world.revive();
+                        }
                         return failures;
                     }
                     Err(error) => {
