@@ -2,22 +2,33 @@
 //! is dear to compile harms nobody.
 
 use crate::commands::COMPILE;
-use millstream_runtime::query_file::LoadedQuery;
+use millstream_runtime::packages::Packages;
+use millstream_runtime::query_file::{HostPlaces, LoadedQuery};
 use millstream_runtime::{CacheOptions, CompilerProgram, PluginHostOptions, Session};
+use std::sync::Arc;
 
 /// A session for a query, as its host file has it.
 pub(crate) fn of_query(loaded: &LoadedQuery) -> Session {
-    with(loaded.plugin_host.clone())
+    with(loaded.plugin_host.clone(), Some(&loaded.packages))
+}
+
+/// A session for looking at components and checkpoints, as a host file has it.
+pub(crate) fn of_host(places: &HostPlaces) -> Session {
+    with(places.plugin_host.clone(), Some(&places.packages))
 }
 
 /// A session for looking at components, without a host file.
 pub(crate) fn of_user() -> Session {
-    with(PluginHostOptions { cache: CacheOptions::of_user(), ..PluginHostOptions::default() })
+    with(PluginHostOptions { cache: CacheOptions::of_user(), ..PluginHostOptions::default() }, None)
 }
 
-fn with(mut options: PluginHostOptions) -> Session {
+fn with(mut options: PluginHostOptions, packages: Option<&Arc<Packages>>) -> Session {
     // Without knowing where it is, the program compiles where it is.
     let program = std::env::current_exe().ok();
     options.compiler = program.map(|program| CompilerProgram { program, arguments: vec![COMPILE.into()] });
-    Session::builder().plugin_host(options).build()
+    let builder = Session::builder().plugin_host(options);
+    match packages {
+        Some(packages) => builder.packages(Arc::clone(packages)).build(),
+        None => builder.build(),
+    }
 }

@@ -28,6 +28,7 @@ mod error;
 pub mod inspect;
 mod migration;
 mod offline_store;
+pub mod packages;
 pub mod query;
 pub mod query_file;
 pub mod repartition;
@@ -40,6 +41,7 @@ pub mod verdict;
 
 pub use error::RuntimeError;
 pub use millstream_common::{BatchId, Clock, ManualClock, Options, OutputMode, QueryId, RunId, StopSignal, Trigger};
+pub use millstream_package as package;
 pub use millstream_plan::frame::{Column, IntoOperand, JoinOn, functions};
 pub use millstream_sink::Export;
 pub use millstream_sink::connectors::foreach::{ForeachWriter, Row, RowError};

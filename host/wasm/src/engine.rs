@@ -16,7 +16,8 @@ use wasmtime::component::Linker;
 use wasmtime::{Config, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
 
 use crate::account::{Account, AccountLimits, Tenant};
-use crate::compile::{CacheOptions, CompileLimits, Compiler, CompilerProgram};
+use crate::admission::Gate;
+use crate::compile::{CacheOptions, Compilations, CompileLimits, Compiler, CompilerProgram};
 use crate::component::{Component, load};
 use crate::error::WasmError;
 use crate::limits::HostState;
@@ -34,6 +35,7 @@ pub struct PluginHost {
     /// With the empty world, once a component asked for it.
     wasi_linker: OnceLock<Linker<HostState>>,
     compiler: Compiler,
+    admission: Option<Gate>,
     compiled: Mutex<VecDeque<Arc<Component>>>,
     /// Components that are being loaded; whoever loads one holds its lock.
     loading: Mutex<HashMap<Digest, Arc<Mutex<()>>>>,
@@ -49,6 +51,8 @@ pub struct PluginHostOptions {
     pub compile: CompileLimits,
     /// The program that compiles in a process of its own; in this process by default, where nothing can stop it.
     pub compiler: Option<CompilerProgram>,
+    /// Which components may be loaded; all by default.
+    pub admission: Option<Gate>,
 }
 
 impl std::fmt::Debug for PluginHost {
@@ -84,6 +88,7 @@ impl PluginHost {
             linker,
             wasi_linker: OnceLock::new(),
             compiler,
+            admission: options.admission.clone(),
             compiled: Mutex::default(),
             loading: Mutex::default(),
             tenants: Mutex::default(),
@@ -95,10 +100,17 @@ impl PluginHost {
     ///
     /// # Errors
     ///
-    /// [`WasmError::NotAComponent`], [`WasmError::ForeignWorld`], [`WasmError::BadDescription`]; or what a call can
-    /// end in, when `describe` does.
+    /// [`WasmError::NotAdmitted`], [`WasmError::NotAComponent`], [`WasmError::ForeignWorld`],
+    /// [`WasmError::BadDescription`]; or what a call can end in, when `describe` does.
     pub fn load(&self, name: &str, bytes: &[u8]) -> Result<Arc<Component>, WasmError> {
         let digest = Digest::of(bytes);
+        if let Some(admission) = &self.admission {
+            admission.admit(name, bytes, digest).map_err(|refusal| WasmError::NotAdmitted {
+                plugin: name.to_owned(),
+                reason: refusal.reason,
+                hint: refusal.hint,
+            })?;
+        }
         if let Some(found) = self.known(digest) {
             return Ok(found);
         }
@@ -142,6 +154,11 @@ impl PluginHost {
         let account = Account::new(&format!("tenant `{}`", tenant.name), &tenant.limits);
         tenants.insert(tenant.name.clone(), (tenant.limits.clone(), Arc::clone(&account)));
         account
+    }
+
+    /// What was compiled so far, and what the cache had. Components that were loaded before are neither.
+    pub fn compilations(&self) -> Compilations {
+        self.compiler.compilations()
     }
 
     pub(crate) fn compiler(&self) -> &Compiler {

@@ -9,6 +9,16 @@ use crate::permissions::Permission;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WasmError {
+    /// The component may not be loaded here.
+    #[error("plugin `{plugin}` is not loaded: {reason}")]
+    NotAdmitted {
+        /// The plugin.
+        plugin: String,
+        /// Why not.
+        reason: String,
+        /// The way out.
+        hint: String,
+    },
     /// The bytes are no component.
     #[error("plugin `{plugin}` is not a WebAssembly component: {reason}")]
     NotAComponent {
@@ -171,7 +181,10 @@ impl Hint for WasmError {
     fn fault(&self) -> Fault {
         match self {
             Self::NotAComponent { .. } | Self::ForeignWorld { .. } | Self::BadDescription { .. } => Fault::Query,
-            Self::SwapRefused { .. } | Self::CompileLimit { .. } | Self::NotGranted { .. } => Fault::Query,
+            Self::SwapRefused { .. }
+            | Self::CompileLimit { .. }
+            | Self::NotGranted { .. }
+            | Self::NotAdmitted { .. } => Fault::Query,
             Self::Missing { .. } => Fault::Corrupt,
             Self::Unavailable { .. } | Self::Overdrawn { for_ever: false, .. } => Fault::Outside,
             Self::BadCall { .. } | Self::Engine { .. } => Fault::Bug,
@@ -182,6 +195,9 @@ impl Hint for WasmError {
     fn hint(&self) -> Option<String> {
         if let Self::CompileLimit { key, .. } = self {
             return Some(format!("make the component smaller, or raise `{key}` in [plugins] of the host file"));
+        }
+        if let Self::NotAdmitted { hint, .. } = self {
+            return Some(hint.clone());
         }
         if let Self::NotGranted { plugin, permission } = self {
             return Some(format!("grant `{permission}` in [grants.{plugin}] of the host file"));

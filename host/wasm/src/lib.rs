@@ -9,6 +9,7 @@
 //! It knows no SQL, no state, no batches' order, and grants a guest nothing but `log`, an empty world, and what the operator names.
 
 mod account;
+mod admission;
 pub mod build;
 mod call;
 mod compile;
@@ -30,12 +31,13 @@ mod wasi;
 mod wire;
 
 pub use account::{Account, AccountLimits, Beyond, Spent, Tenant};
-pub use compile::{CacheOptions, CompileLimits, CompilerProgram, compile_stdin};
+pub use admission::{Admission, Gate, Refusal};
+pub use compile::{CacheFigures, CacheOptions, Compilations, CompileLimits, CompilerProgram, compile_stdin};
 pub use component::Component;
 pub use engine::{PluginHost, PluginHostOptions};
 pub use error::WasmError;
 pub use limits::PluginLimits;
-pub use permissions::{HostPattern, HttpGrant, Permission, Permissions};
+pub use permissions::{AskedAnew, HostPattern, HttpGrant, Permission, Permissions};
 pub use signature::{
     AggregateSignature, FunctionKind, FunctionSignature, MigrationStep, SinkOption, SinkSignature, SourceOption,
     SourceSignature, Volatility,

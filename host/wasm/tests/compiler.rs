@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::Int64Type;
 use millstream_wasm::{
-    CacheOptions, CompileLimits, CompilerProgram, FaultPolicy, PluginHost, PluginHostOptions, PluginLimits, PluginSlot,
-    WasmError, compile_stdin,
+    CacheOptions, Compilations, CompileLimits, CompilerProgram, FaultPolicy, PluginHost, PluginHostOptions,
+    PluginLimits, PluginSlot, WasmError, compile_stdin,
 };
 use raw::Guest;
 
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
 }
 
 fn tests() -> ExitCode {
-    let tests: [(&str, fn()); 7] = [
+    let tests: [(&str, fn()); 8] = [
         ("a_component_compiled_elsewhere_runs_here", a_component_compiled_elsewhere_runs_here),
         ("what_cannot_be_compiled_is_told_in_the_compilers_words", what_cannot_be_compiled_is_told),
         ("a_compiler_that_takes_too_long_is_killed", a_compiler_that_takes_too_long_is_killed),
@@ -58,6 +58,7 @@ fn tests() -> ExitCode {
         ("a_compiler_that_falls_is_the_components_fault", a_compiler_that_falls_is_the_components_fault),
         ("a_bomb_harms_nobody", a_bomb_harms_nobody),
         ("what_was_compiled_is_never_compiled_again", what_was_compiled_is_never_compiled_again),
+        ("a_swap_and_a_restart_compile_only_what_is_new", a_swap_and_a_restart_compile_only_what_is_new),
     ];
     for (name, test) in tests {
         test();
@@ -71,11 +72,15 @@ fn options(deed: &str, change: impl FnOnce(&mut CompileLimits)) -> PluginHostOpt
     let mut compile = CompileLimits::default();
     change(&mut compile);
     let compiler = CompilerProgram { program: std::env::current_exe().unwrap(), arguments: vec![deed.into()] };
-    PluginHostOptions { cache: None, compile, compiler: Some(compiler) }
+    PluginHostOptions { compile, compiler: Some(compiler), ..PluginHostOptions::default() }
 }
 
 fn load(options: &PluginHostOptions, bytes: &[u8]) -> Result<(), WasmError> {
-    let host = PluginHost::with(options).unwrap();
+    load_with(&PluginHost::with(options).unwrap(), bytes)
+}
+
+fn load_with(host: &Arc<PluginHost>, bytes: &[u8]) -> Result<(), WasmError> {
+    let host = Arc::clone(host);
     let component = host.load("guest", bytes)?;
     let slot = PluginSlot::new("guest", host, component, PluginLimits::default(), FaultPolicy::Fail);
     let argument: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
@@ -170,4 +175,25 @@ fn what_was_compiled_is_never_compiled_again() {
     assert!(load(&cached("fall"), &honest()).is_err(), "a damaged entry is not run");
     load(&cached("compile"), &honest()).unwrap();
     load(&cached("fall"), &honest()).unwrap();
+}
+
+/// One process swaps to and fro, and another one goes on: each component is compiled once in all.
+fn a_swap_and_a_restart_compile_only_what_is_new() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options("compile", |_| {});
+    options.cache = Some(CacheOptions { folder: folder.path().to_owned(), limit_bytes: 1 << 30 });
+    let next = Guest { more: "(func $another)".to_owned(), ..Guest::default() }.component();
+    let host = PluginHost::with(&options).unwrap();
+    let mut compiled = Vec::new();
+    for component in [&honest(), &next, &honest(), &next] {
+        load_with(&host, component).unwrap();
+        compiled.push(host.compilations().compiled);
+    }
+    assert_eq!(compiled, [1, 2, 2, 2]);
+    let restarted = PluginHost::with(&options).unwrap();
+    for component in [&next, &honest(), &next] {
+        load_with(&restarted, component).unwrap();
+    }
+    let Compilations { compiled, from_cache, refused } = restarted.compilations();
+    assert_eq!((compiled, from_cache, refused), (0, 2, 0));
 }

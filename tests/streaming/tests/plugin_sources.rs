@@ -100,7 +100,7 @@ fn plugin(code: &str, permissions: Permissions) -> PluginSpec {
 
 /// Everything that the component `sources` asks for.
 fn granted() -> Permissions {
-    Permissions { clock: true, random: true, config: Some(BTreeMap::new()), http: None }
+    Permissions { clock: true, random: true, config: Some(BTreeMap::new()), ..Permissions::default() }
 }
 
 fn spec(sql: &str, options: Options) -> QuerySpec {

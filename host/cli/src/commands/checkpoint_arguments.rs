@@ -2,7 +2,9 @@
 
 use crate::environment;
 use crate::failure::Failure;
+use crate::session;
 use clap::Args;
+use millstream_runtime::Session;
 use millstream_runtime::inspect::CheckpointPlace;
 use millstream_runtime::query_file::{self, Overrides, load_host_places};
 use std::path::{Path, PathBuf};
@@ -27,12 +29,19 @@ impl CheckpointArguments {
 
 /// The checkpoint at a place; of a file it is the query's.
 pub(crate) fn place_of(place: &str, host: Option<&Path>) -> Result<CheckpointPlace, Failure> {
+    Ok(place_and_session(place, host)?.0)
+}
+
+/// The same, and a session as the host file has it, in which code of the checkpoint can be run.
+pub(crate) fn place_and_session(place: &str, host: Option<&Path>) -> Result<(CheckpointPlace, Session), Failure> {
     let environment = environment::variables();
     let file = Path::new(place);
     if file.is_file() {
         let query = query_file::load(file, host, &environment, Overrides::default())?;
-        return Ok(CheckpointPlace::of_query(query.spec)?);
+        let session = session::of_query(&query);
+        return Ok((CheckpointPlace::of_query(query.spec)?, session));
     }
-    let options = load_host_places(host, &environment)?.object_store;
-    Ok(CheckpointPlace { place: place.to_owned(), options, query: None })
+    let places = load_host_places(host, &environment)?;
+    let session = session::of_host(&places);
+    Ok((CheckpointPlace { place: place.to_owned(), options: places.object_store, query: None }, session))
 }

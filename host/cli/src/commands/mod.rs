@@ -7,6 +7,7 @@ mod compile;
 mod explain;
 mod plugin;
 mod query_arguments;
+mod registry_arguments;
 mod replay;
 mod rollback;
 mod run;

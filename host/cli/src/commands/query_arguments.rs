@@ -25,6 +25,9 @@ pub(crate) struct QueryArguments {
     /// A setting of the query; may be given several times.
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
     set: Vec<(String, String)>,
+    /// Fails when the lock file does not say which bytes each package is, and does not change it.
+    #[arg(long)]
+    locked: bool,
 }
 
 impl QueryArguments {
@@ -34,6 +37,8 @@ impl QueryArguments {
             trigger: self.trigger.clone(),
             checkpoint: self.checkpoint.clone(),
             settings: self.set.clone(),
+            locked: self.locked,
+            update: None,
         };
         Ok(query_file::load(&self.query, self.host_file.as_deref(), &environment::variables(), overrides)?)
     }

@@ -4,10 +4,11 @@ use super::json;
 use super::query_arguments::QueryArguments;
 use crate::failure::Failure;
 use crate::output;
+use crate::session;
 use clap::Args;
 use millstream_common::Fault;
+use millstream_runtime::Export;
 use millstream_runtime::replay::{Replay, replay};
-use millstream_runtime::{Export, Session};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -40,7 +41,7 @@ pub(crate) struct ReplayArguments {
 /// Does it.
 pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), Failure> {
     let query = arguments.query.load()?;
-    let replayed = replay(&Session::new()?, &query.spec, arguments.batch, arguments.out.as_deref())?;
+    let replayed = replay(&session::of_query(&query), &query.spec, arguments.batch, arguments.out.as_deref())?;
     if arguments.rows {
         let rows = Export::Table.bytes(&replayed.schema, &replayed.rows)?;
         output::print(&String::from_utf8_lossy(&rows))?;

@@ -18,14 +18,15 @@ use std::time::Duration;
     millstream swap query.toml words=target/words.wasm\n  \
     millstream swap query.toml words=words-v2.wasm --approve\n  \
     millstream swap query.toml words=words-v2.wasm --shadow 20\n  \
+    millstream swap query.toml words=oci://registry.example.com/acme/words:2\n  \
     millstream swap network-word-count words=words-v2.wasm --timeout '5 minutes'\n  \
     millstream swap 3f0c2a5e-8f2b-4c39-9d1f-2d9f1f6f9e11 words=words-v2.wasm --no-wait")]
 pub(crate) struct SwapArguments {
     /// The running query: its query file, name, or id.
     #[arg(value_name = "QUERY")]
     query: String,
-    /// The plugin's name in the query, and the file of the new component.
-    #[arg(value_name = "PLUGIN=FILE", value_parser = pair)]
+    /// The plugin's name in the query, and the file of the new component or a reference to its package.
+    #[arg(value_name = "PLUGIN=FILE|REFERENCE", value_parser = pair)]
     plugin: (String, String),
     #[command(flatten)]
     terms: SwapTermsArguments,

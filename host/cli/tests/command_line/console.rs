@@ -67,14 +67,21 @@ impl Ended {
 /// A folder for one test.
 pub(crate) struct Console {
     folder: TempDir,
+    environment: Vec<(&'static str, String)>,
 }
 
 impl Console {
     /// A folder with a `query.toml`.
     pub(crate) fn with(query: &str) -> Self {
-        let console = Self { folder: tempfile::Builder::new().prefix("ms").tempdir().unwrap() };
+        let folder = tempfile::Builder::new().prefix("ms").tempdir().unwrap();
+        let console = Self { folder, environment: Vec::new() };
         console.write("query.toml", query);
         console
+    }
+
+    /// Sets a variable for the programs to come.
+    pub(crate) fn set(&mut self, name: &'static str, value: impl Into<String>) {
+        self.environment.push((name, value.into()));
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -106,6 +113,7 @@ impl Console {
             command.env_remove(name);
         }
         command.args(arguments).current_dir(self.folder.path()).env("MILLSTREAM_RUN_DIR", self.path("run"));
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

@@ -4,9 +4,18 @@
 
 mod checkpoints;
 mod console;
+mod packages;
+mod permissions;
 mod plugins;
 mod queries;
+#[allow(dead_code, reason = "shared with another test")]
+#[path = "../../../wasm/tests/hostile/raw.rs"]
+mod raw;
 mod refusals;
+#[allow(dead_code, reason = "shared with another test")]
+#[path = "../../../package/tests/registry/server.rs"]
+mod server;
 mod signals;
+mod signatures;
 mod state;
 mod swaps;

@@ -5,6 +5,7 @@ use super::{ANSWER_BYTES, LINE_TIME, RunDir, failed};
 use crate::RuntimeError;
 use crate::verdict::VerdictReport;
 use millstream_common::QueryId;
+use millstream_package::PackageReference;
 use std::io::{BufReader, ErrorKind};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -127,8 +128,12 @@ impl ControlClient {
     /// # Errors
     /// When the path is not there, or the query refuses the component, with its reason.
     pub fn swap(self, plugin: &str, component: &Path, terms: &SwapTerms) -> Result<AskedSwap, RuntimeError> {
-        let component = std::path::absolute(component)
-            .map_err(|error| failed(format!("cannot use the path `{}`: {error}", component.display()), None))?;
+        // A reference is the same wherever one stands; the query pulls what it means, and checks it by its own rules.
+        let component = match PackageReference::is_meant(&component.to_string_lossy()) {
+            true => component.to_owned(),
+            false => std::path::absolute(component)
+                .map_err(|error| failed(format!("cannot use the path `{}`: {error}", component.display()), None))?,
+        };
         self.ask_for_swap(&Request::Swap { plugin: plugin.to_owned(), component, terms: terms.clone() })
     }
 

@@ -17,7 +17,7 @@ pub(super) enum Request {
     Swap {
         /// The plugin's name in the query.
         plugin: String,
-        /// The component's file, absolute.
+        /// The component's file, absolute, or a reference to a package.
         component: PathBuf,
         /// How it is to be done.
         #[serde(default)]

@@ -2,10 +2,11 @@
 
 use super::protocol::{Accepted, Answer, Request, RunningQuery, SwapTerms, Taken, read_line, write_line};
 use super::{LINE_TIME, REQUEST_BYTES, RunDir, failed};
-use crate::query_file::read_component;
+use crate::query_file::QueryFileError;
 use crate::verdict::Verdict;
 use crate::{Remake, RuntimeError, StreamingQuery, SwapGrounds, Swapped};
 use millstream_common::{Digest, Hint, describe_chain};
+use millstream_package::PackageReference;
 use std::io::{BufReader, ErrorKind};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -97,13 +98,15 @@ fn bind(socket: &Path) -> Result<UnixListener, RuntimeError> {
     UnixListener::bind(socket).map_err(fail)
 }
 
-/// Reads the file of a component.
-fn component_of(file: &Path) -> Result<Vec<u8>, Answer> {
-    if !file.is_absolute() {
-        let reason = format!("the path `{}` is not absolute", file.display());
+/// Reads the file of a component, or pulls its package.
+fn component_of(query: &StreamingQuery, named: &Path) -> Result<Vec<u8>, Answer> {
+    let text = named.to_string_lossy();
+    if !named.is_absolute() && !PackageReference::is_meant(&text) {
+        let reason = format!("the path `{}` is not absolute", named.display());
         return Err(Answer::Refused { reason, hint: None });
     }
-    read_component(file).map_err(|error| Answer::Refused { reason: describe_chain(&error), hint: Hint::hint(&error) })
+    let refused = |error: QueryFileError| Answer::Refused { reason: describe_chain(&error), hint: Hint::hint(&error) };
+    query.component(&text).map_err(refused)
 }
 
 fn refused(error: &RuntimeError) -> Answer {
@@ -176,7 +179,7 @@ impl Serving {
                 write_line(&mut writer, &Answer::Stopping {})
             }
             Request::Swap { plugin, component, terms } => {
-                self.swap(&mut writer, || Ok((plugin, component_of(&component)?)), ("swap", &terms))
+                self.swap(&mut writer, || Ok((plugin, component_of(&self.query, &component)?)), ("swap", &terms))
             }
             Request::Rollback { plugin, to, terms } => {
                 let earlier = || self.earlier(plugin, to.as_deref()).map_err(|error| refused(&error));

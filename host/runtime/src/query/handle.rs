@@ -5,6 +5,7 @@ use super::progress::{Progress, iso_ms};
 use super::run::QueryRun;
 use super::swap::{SwapGrounds, SwapQueue, SwapRequest, Swapped};
 use super::tap::Tap;
+use crate::query_file::QueryFileError;
 use crate::streams::StreamingQueryManager;
 use crate::verdict::{Question, Shadow, VerdictReport, judge};
 use crate::{QuerySpec, RuntimeError, Session};
@@ -285,6 +286,15 @@ impl StreamingQuery {
         let (reply, answer) = channel();
         self.swaps.push(SwapRequest { plugin: plugin.to_owned(), component, bytes, grounds, remake, reply });
         Ok(answer)
+    }
+
+    /// A component by the name that a person gave it: a file, or a reference to a package. Where the host file demands a
+    /// signature, it has a good one.
+    ///
+    /// # Errors
+    /// When it cannot be had, or is not let in.
+    pub fn component(&self, named: &str) -> Result<Vec<u8>, QueryFileError> {
+        self.ground.session.packages().component(named)
     }
 
     /// The verdict on a component, which has not to be one. The query goes on meanwhile; the last `batches` batches (by

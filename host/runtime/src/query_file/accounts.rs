@@ -23,6 +23,8 @@ pub(super) struct RawTenant {
     cpu_beyond: Option<Spanned<String>>,
     memory: Option<Spanned<Scalar>>,
     instances: Option<Spanned<Scalar>>,
+    /// Whose signatures count, in place of the host's.
+    pub(super) keys: Option<Spanned<Vec<Spanned<String>>>>,
 }
 
 /// The tenants of a host file, by name.

@@ -1,6 +1,7 @@
 //! What can be wrong with a query file or host file.
 
 use millstream_common::{Fault, Hint};
+use millstream_package::PackageError;
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -101,6 +102,20 @@ pub enum QueryFileError {
         /// What is granted.
         maximum: String,
     },
+    /// A component that a plugin names cannot be had or is not let in.
+    #[error("{place}: plugin `{plugin}` has no component")]
+    Package {
+        /// Where it is named.
+        place: Place,
+        /// The plugin.
+        plugin: String,
+        /// Why not.
+        #[source]
+        source: Box<PackageError>,
+    },
+    /// A component that a person names, or the lock file.
+    #[error(transparent)]
+    Component(#[from] PackageError),
     /// A variable of the environment is unknown or does not fit.
     #[error("environment variable `{name}` {reason}")]
     Environment {
@@ -129,6 +144,8 @@ impl Hint for QueryFileError {
             {
                 Fault::Outside
             }
+            Self::Package { source, .. } => source.fault(),
+            Self::Component(error) => error.fault(),
             _ => Fault::Query,
         }
     }
@@ -143,6 +160,8 @@ impl Hint for QueryFileError {
                 Some(format!("ask for less, or have the operator raise `{key}_max` under [plugins] in the host file"))
             }
             Self::Environment { hint, .. } => hint.clone(),
+            Self::Package { source, .. } => source.hint(),
+            Self::Component(error) => error.hint(),
             Self::Flag { .. }
             | Self::Unreadable { .. }
             | Self::TooLarge { .. }

@@ -28,6 +28,7 @@
 //! compile_memory = "4 GiB"
 //! cache = "/var/cache/millstream"                # compiled components; "off" for none; default: in the user's cache
 //! cache_size = "2 GiB"
+//! asked_anew = "needs approval"                  # when new code asks for a permission more, and has it; or ok, reject
 //!
 //! [grants.enrich]                                # what plugins of this name may have; without it: nothing
 //! config = true                                  # options of the query, [plugin.enrich.config]
@@ -43,18 +44,30 @@
 //! memory = "4 GiB"
 //! instances = 500
 //!
+//! keys = ["acme.pub"]                            # whose signatures count for them, in place of those below
+//!
+//! [signatures]                                   # without it, no signature is demanded
+//! keys = ["cosign.pub"]                          # each component must be signed by one of these
+//!
+//! [registries]
+//! allow = ["registry.example.com"]               # where packages may come from; without it, from anywhere
+//! plain_http = ["registry.internal:5000"]        # which of them speak without TLS; this machine's may always
+//! time = "5 minutes"                             # for one package
+//! store = "/var/cache/millstream/packages"       # pulled packages; "off" for none; default: in the user's cache
+//!
 //! [settings]
 //! spark.sql.shuffle.partitions = 4               # where the query file says nothing
 //! ```
 
 use super::accounts::{self, RawTenant};
+use super::packaging::{HostPackages, RawRegistries, RawSignatures};
 use super::permissions::{self, RawPermissions};
 use super::plugins::{self, PluginGrants};
 use super::scalar::{DottedScalars, Scalar};
 use super::text::SourceText;
 use super::{FILE_BYTES, Origin, QueryFileError, compiling, size};
 use crate::Settings;
-use millstream_wasm::{Permissions, PluginHostOptions, Tenant};
+use millstream_wasm::{AskedAnew, Permissions, PluginHostOptions, Tenant};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -78,6 +91,10 @@ struct RawHost {
     grants: BTreeMap<String, RawPermissions>,
     #[serde(default)]
     tenants: BTreeMap<String, RawTenant>,
+    #[serde(default)]
+    signatures: RawSignatures,
+    #[serde(default)]
+    registries: RawRegistries,
     #[serde(default)]
     settings: DottedScalars,
 }
@@ -114,6 +131,7 @@ pub(super) struct RawGrants {
     pub(super) compile_memory: Option<Spanned<Scalar>>,
     pub(super) cache: Option<Spanned<String>>,
     pub(super) cache_size: Option<Spanned<Scalar>>,
+    pub(super) asked_anew: Option<Spanned<String>>,
 }
 
 /// A value, or the variable of the environment that has it.
@@ -152,9 +170,11 @@ pub(super) struct HostFile {
     pub(super) grants: PluginGrants,
     /// By name of plugin.
     pub(super) permissions: BTreeMap<String, Permissions>,
+    pub(super) asked_anew: AskedAnew,
     /// By name.
     pub(super) tenants: BTreeMap<String, Tenant>,
     pub(super) compiling: PluginHostOptions,
+    pub(super) packages: HostPackages,
     /// Name, value, origin.
     pub(super) settings: Vec<(String, String, Origin)>,
 }
@@ -168,8 +188,10 @@ impl Default for HostFile {
             object_store: Vec::new(),
             grants: PluginGrants::default(),
             permissions: BTreeMap::new(),
+            asked_anew: AskedAnew::default(),
             tenants: BTreeMap::new(),
             compiling: compiling::default_options(),
+            packages: HostPackages::default(),
             settings: Vec::new(),
         }
     }
@@ -199,8 +221,11 @@ pub(super) fn load(path: Option<&Path>, env: &[(String, String)]) -> Result<Host
     let object_store = object_store.collect::<Result<Vec<_>, QueryFileError>>()?;
     let grants = plugins::grants(&text, &raw.plugins)?;
     let permissions = permissions::grants(&text, &raw.grants)?;
+    let asked_anew = permissions::asked_anew(&text, &raw.plugins.asked_anew)?;
     let tenants = accounts::tenants(&text, &raw.tenants)?;
     let compiling = compiling::options(&text, &raw.plugins)?;
+    let component_bytes = compiling.compile.component_bytes;
+    let packages = HostPackages::read(&text, &raw.registries, &raw.signatures, &raw.tenants, component_bytes)?;
     let mut settings = Vec::new();
     for (name, value) in raw.settings.0 {
         Settings::default()
@@ -208,7 +233,19 @@ pub(super) fn load(path: Option<&Path>, env: &[(String, String)]) -> Result<Host
             .map_err(|error| QueryFileError::Syntax { place: text.place_of(&value), message: error.to_string() })?;
         settings.push((name, value.get_ref().0.clone(), Origin::HostFile(text.place_of(&value))));
     }
-    Ok(HostFile { run_dir, spill, state_memory, object_store, grants, permissions, tenants, compiling, settings })
+    Ok(HostFile {
+        run_dir,
+        spill,
+        state_memory,
+        object_store,
+        grants,
+        permissions,
+        asked_anew,
+        tenants,
+        compiling,
+        packages,
+        settings,
+    })
 }
 
 fn secret_value(

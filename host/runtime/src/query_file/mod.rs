@@ -23,7 +23,9 @@
 //! Rule of its life: default < host file < query file < environment < flag, and every value remembers which of them it
 //! is from. A plugin's limits are asked for in the query file and granted by the host file.
 //!
-//! It opens no source, no sink and no checkpoint; of the files that a query names it reads the SQL and the components.
+//! It opens no source and no sink; of the files that a query names it reads the SQL and the components. Those that are named
+//! by reference come from a registry the first time, and are pinned in the lock file beside the query file; later they come
+//! from where pulled packages are kept, or from the checkpoint.
 
 mod accounts;
 mod compiling;
@@ -31,6 +33,7 @@ mod connectors;
 mod environment;
 mod error;
 mod host_file;
+mod packaging;
 mod permissions;
 mod plugins;
 mod raw;
@@ -48,8 +51,10 @@ pub use error::{Place, QueryFileError};
 pub use value::{Origin, Value};
 
 use crate::QuerySpec;
+use crate::packages::Packages;
 use millstream_wasm::PluginHostOptions;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The most bytes of a query file or host file.
 const FILE_BYTES: u64 = 1 << 20;
@@ -67,6 +72,10 @@ pub struct Overrides {
     pub checkpoint: Option<String>,
     /// Settings by name.
     pub settings: Vec<(String, String)>,
+    /// The lock file must pin every package, and is not changed.
+    pub locked: bool,
+    /// The plugins whose tags are looked up again, whatever the lock file says; all of them when the list is empty.
+    pub update: Option<Vec<String>>,
 }
 
 /// A query as its files describe it.
@@ -82,6 +91,8 @@ pub struct LoadedQuery {
     pub run_dir: Option<PathBuf>,
     /// How its plugins are compiled, and where compiled ones are kept.
     pub plugin_host: PluginHostOptions,
+    /// Where its components come from, and which may be loaded.
+    pub packages: Arc<Packages>,
 }
 
 /// What the host file says about object stores and folders, for commands that need no query.
@@ -93,6 +104,8 @@ pub struct HostPlaces {
     pub run_dir: Option<PathBuf>,
     /// How plugins are compiled, and where compiled ones are kept.
     pub plugin_host: PluginHostOptions,
+    /// Where components come from, and which may be loaded where no tenant has keys of its own.
+    pub packages: Arc<Packages>,
 }
 
 /// Loads a query file under a host file, an environment and flags.
@@ -133,5 +146,6 @@ pub fn load_host_places(host: Option<&Path>, env: &[(String, String)]) -> Result
     let environment = environment::Environment::read(env)?;
     let host = host_file::load(host.or(environment.host_file.as_deref()), env)?;
     let object_store = host.object_store.into_iter().map(|(name, value, _)| (name, value)).collect();
-    Ok(HostPlaces { object_store, run_dir: host.run_dir.map(|(path, _)| path), plugin_host: host.compiling })
+    let run_dir = host.run_dir.map(|(path, _)| path);
+    Ok(HostPlaces { object_store, run_dir, plugin_host: host.compiling, packages: host.packages.of(None) })
 }

@@ -4,7 +4,7 @@ use super::QueryFileError;
 use super::scalar::{DottedScalars, Scalar};
 use super::size;
 use super::text::SourceText;
-use millstream_wasm::{HttpGrant, Permissions};
+use millstream_wasm::{AskedAnew, HttpGrant, Permissions};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::Spanned;
@@ -53,17 +53,30 @@ fn permissions(text: &SourceText, plugin: &str, raw: &RawPermissions) -> Result<
         }
     };
     let http = (!hosts.is_empty()).then_some(HttpGrant { hosts, private: raw.http_private, response_bytes });
-    Ok(Permissions { config: raw.config.then(BTreeMap::new), clock: raw.clock, random: raw.random, http })
+    let config = raw.config.then(BTreeMap::new);
+    Ok(Permissions { config, clock: raw.clock, random: raw.random, http, ..Permissions::default() })
+}
+
+/// `[plugins] asked_anew`: what follows when new code asks for more than the code before it, and has it granted.
+pub(super) fn asked_anew(text: &SourceText, raw: &Option<Spanned<String>>) -> Result<AskedAnew, QueryFileError> {
+    let Some(raw) = raw else { return Ok(AskedAnew::default()) };
+    match raw.get_ref().as_str() {
+        "needs approval" => Ok(AskedAnew::NeedsApproval),
+        "ok" => Ok(AskedAnew::Ok),
+        "reject" => Ok(AskedAnew::Reject),
+        _ => Err(text.invalid(raw, "plugins.asked_anew", raw.get_ref(), "write needs approval, ok or reject")),
+    }
 }
 
 /// What one plugin of a query may have, with the options that the query gives it.
 pub(super) fn of_plugin(
     text: &SourceText,
     plugin: &str,
-    granted: &BTreeMap<String, Permissions>,
+    (granted, anew): (&BTreeMap<String, Permissions>, AskedAnew),
     options: &DottedScalars,
 ) -> Result<Permissions, QueryFileError> {
     let mut permissions = granted.get(plugin).cloned().unwrap_or_default();
+    permissions.anew = anew;
     match &mut permissions.config {
         Some(config) => {
             config.extend(options.0.iter().map(|(name, value)| (name.clone(), value.get_ref().0.clone())));

@@ -1,12 +1,14 @@
 //! Plugins: what the query asks for, under what the operator grants.
 
 use super::host_file::{HostFile, RawGrants};
+use super::packaging::Fetching;
 use super::raw::RawPlugin;
 use super::scalar::Scalar;
-use super::text::{self, SourceText};
-use super::{COMPONENT_BYTES, Origin, QueryFileError, Value, accounts, permissions, size};
+use super::text::SourceText;
+use super::{Origin, QueryFileError, Value, accounts, permissions, size};
 use crate::PluginSpec;
 use millstream_common::duration;
+use millstream_package::PackageReference;
 use millstream_plan::CreateFunction;
 use millstream_wasm::{AccountLimits, FaultPolicy, PluginLimits};
 use std::collections::BTreeMap;
@@ -133,7 +135,7 @@ pub(super) fn plugin(
     text: &SourceText,
     name: &str,
     raw: &Spanned<RawPlugin>,
-    host: &HostFile,
+    (host, fetching): (&HostFile, &mut Fetching<'_>),
     values: &mut Vec<Value>,
 ) -> Result<PluginSpec, QueryFileError> {
     let grants = &host.grants;
@@ -145,9 +147,8 @@ pub(super) fn plugin(
         key: key("component"),
         hint: format!("write `component = \"{name}.wasm\"`: a file that `millstream plugin build` made"),
     })?;
-    let file = text.resolve(component.get_ref());
-    let bytes = text::read_bytes(Path::new(&file), COMPONENT_BYTES, "a component")?;
-    values.push(Value::new(key("component"), &*file, Origin::QueryFile(text.place_of(component))));
+    let (bytes, shown) = fetching.component(text, name, component)?;
+    values.push(Value::new(key("component"), &*shown, Origin::QueryFile(text.place_of(component))));
 
     let on_fault = match &plugin.on_fault {
         None => (FaultPolicy::default(), Origin::Default),
@@ -167,7 +168,12 @@ pub(super) fn plugin(
         deadline: deadline.0,
         result_bytes: result.0,
         log_bytes_per_call: grants.log_bytes_per_call,
-        permissions: Arc::new(permissions::of_plugin(text, name, &host.permissions, &plugin.config)?),
+        permissions: Arc::new(permissions::of_plugin(
+            text,
+            name,
+            (&host.permissions, host.asked_anew),
+            &plugin.config,
+        )?),
         account: grants.account.clone(),
         ..PluginLimits::default()
     };
@@ -186,7 +192,11 @@ pub(super) fn created(
     let mut plugins: BTreeMap<String, Spanned<RawPlugin>> = BTreeMap::new();
     for function in functions {
         let component = || Spanned::new(span.clone(), function.component.clone());
-        let stem = Path::new(&function.component).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        let reference = function.component.parse::<PackageReference>().ok();
+        let stem = match &reference {
+            Some(reference) => reference.name(),
+            None => Path::new(&function.component).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default(),
+        };
         let is_same = |plugin: &Spanned<RawPlugin>| {
             let component = plugin.get_ref().component.as_ref();
             let file = |path: &str| PathBuf::from(text.resolve(path));

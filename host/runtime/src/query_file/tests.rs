@@ -235,6 +235,7 @@ fn the_last_word_wins_and_every_value_says_whose_it_is() {
         trigger: Some("1 minute".into()),
         checkpoint: Some("c".into()),
         settings: vec![(PARTITIONS.into(), "44".into())],
+        ..Overrides::default()
     };
     let loaded = files.load(&env, overrides).unwrap();
     let spec = &loaded.spec;

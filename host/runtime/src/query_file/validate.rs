@@ -2,13 +2,15 @@
 
 use super::environment::Environment;
 use super::host_file::HostFile;
+use super::packaging::Fetching;
 use super::raw::RawQuery;
 use super::text::{self, SourceText, shortened};
 use super::{
     LoadedQuery, Origin, Overrides, QueryFileError, SQL_BYTES, Value, accounts, connectors, plugins, size, trigger,
 };
 use crate::{QuerySpec, Settings, StateLimits};
-use millstream_common::{OperatorUid, OutputMode, Trigger};
+use millstream_checkpoint::PluginStore;
+use millstream_common::{Digest, OperatorUid, OutputMode, Trigger};
 use millstream_plan::leading_functions;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -46,9 +48,15 @@ pub(super) fn query(
     let tables = raw.table.iter().map(|raw| connectors::table(text, raw, &mut of_connectors));
     let tables = tables.collect::<Result<Vec<_>, _>>()?;
     check_names(text, &raw)?;
-    let plugins = raw.plugin.iter().map(|(name, raw)| plugins::plugin(text, name, raw, host, &mut of_connectors));
-    let mut plugins = plugins.collect::<Result<Vec<_>, _>>()?;
     let tenant = accounts::tenant(text, &raw.tenant, &host.tenants, &mut of_connectors)?;
+    let packages = host.packages.of(tenant.as_ref().map(|tenant| tenant.name.as_str()));
+    let kept = |digest| kept(&checkpoint.as_ref()?.0, &host.object_store, digest);
+    let mut fetching = Fetching::new(&text.path, &packages, &overrides, &kept)?;
+    let mut plugins = Vec::new();
+    for (name, raw) in &raw.plugin {
+        plugins.push(plugins::plugin(text, name, raw, (host, &mut fetching), &mut of_connectors)?);
+    }
+    fetching.save(|name| raw.plugin.contains_key(name))?;
     plugins.iter_mut().for_each(|plugin| plugin.limits.tenant = tenant.clone());
     let uids = uids(text, &raw, &mut of_connectors)?;
     values.append(&mut of_connectors);
@@ -79,7 +87,23 @@ pub(super) fn query(
     };
     let file = text.path.file_name().map_or_else(|| text.folder.clone(), |name| text.folder.join(name));
     let run_dir = host.run_dir.as_ref().map(|(folder, _)| folder.clone());
-    Ok(LoadedQuery { spec, values, file, run_dir, plugin_host: host.compiling.clone() })
+    Ok(LoadedQuery { spec, values, file, run_dir, plugin_host: host.compiling.clone(), packages })
+}
+
+/// A component out of the query's checkpoint: with it, a restart needs no registry.
+fn kept(place: &str, object_store: &[(String, String, Origin)], digest: Digest) -> Option<Vec<u8>> {
+    let options: Vec<_> = object_store.iter().map(|(name, value, _)| (name.clone(), value.clone())).collect();
+    let files = millstream_checkpoint::open_files(place, &options).ok()?;
+    match PluginStore::new(files).get(&digest) {
+        Ok(bytes) => Some(bytes.to_vec()),
+        Err(error) => {
+            tracing::debug!(
+                "component {digest} is not in the checkpoint: {}",
+                millstream_common::describe_chain(&error)
+            );
+            None
+        }
+    }
 }
 
 fn name(text: &SourceText, raw: &RawQuery, values: &mut Vec<Value>) -> Result<Option<String>, QueryFileError> {

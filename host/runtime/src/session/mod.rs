@@ -13,6 +13,7 @@ pub use grouped::{GroupedData, ProcessOptions};
 pub use reader::{DataFrameReader, DataStreamReader};
 pub use writer::DataStreamWriter;
 
+use crate::packages::Packages;
 use crate::spec::{PluginSpec, StateLimits, TableSpec};
 use crate::streams::StreamingQueryManager;
 use crate::{RuntimeError, Settings};
@@ -23,7 +24,7 @@ use millstream_plan::FramePlanner;
 use millstream_sink::{SinkFactory, SinkRegistry};
 use millstream_source::connectors::plugin;
 use millstream_source::{SourceRegistry, SourceSpec};
-use millstream_wasm::{PluginHost, PluginHostOptions, PluginSlot};
+use millstream_wasm::{Gate, PluginHost, PluginHostOptions, PluginSlot};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,6 +49,7 @@ struct Inner {
     open_checkpoint: OpenCheckpoint,
     settings: Mutex<Settings>,
     state_limits: Mutex<StateLimits>,
+    packages: Arc<Packages>,
     plugin_host_options: PluginHostOptions,
     plugin_host: OnceLock<Arc<PluginHost>>,
     /// Temporary views with their names, by name in lower case.
@@ -68,6 +70,7 @@ pub struct SessionBuilder {
     sinks: SinkRegistry,
     open_checkpoint: OpenCheckpoint,
     plugin_host: PluginHostOptions,
+    packages: Option<Arc<Packages>>,
 }
 
 impl SessionBuilder {
@@ -106,13 +109,25 @@ impl SessionBuilder {
         self
     }
 
+    /// Where components come from by name, and which may be loaded: nothing else is, from wherever it comes.
+    #[must_use]
+    pub fn packages(mut self, packages: Arc<Packages>) -> Self {
+        self.packages = Some(packages);
+        self
+    }
+
     /// The session.
-    pub fn build(self) -> Session {
+    pub fn build(mut self) -> Session {
+        if let Some(packages) = &self.packages {
+            let admission: Arc<Packages> = Arc::clone(packages);
+            self.plugin_host.admission = Some(Gate::new(admission));
+        }
         let inner = Inner {
             clock: self.clock,
             open_checkpoint: self.open_checkpoint,
             settings: Mutex::default(),
             state_limits: Mutex::default(),
+            packages: self.packages.unwrap_or_default(),
             plugin_host_options: self.plugin_host,
             plugin_host: OnceLock::new(),
             views: Mutex::default(),
@@ -146,6 +161,7 @@ impl Session {
             sinks: SinkRegistry::with_builtins(),
             open_checkpoint: Arc::new(|place, options| Ok(millstream_checkpoint::open_files(place, options)?)),
             plugin_host: PluginHostOptions::default(),
+            packages: None,
         }
     }
 
@@ -252,6 +268,11 @@ impl Session {
     /// The clock.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.inner.clock
+    }
+
+    /// Where components come from by name.
+    pub fn packages(&self) -> &Packages {
+        &self.inner.packages
     }
 
     /// The engine for plugins; made when it is first asked for.

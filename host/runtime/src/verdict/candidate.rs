@@ -2,6 +2,7 @@
 
 use super::declaration;
 use super::dry_run::Trial;
+use super::permissions;
 use super::{Check, Verdict, VerdictFinding, VerdictReport, gravest};
 use crate::inspect::CheckpointPlace;
 use crate::migration::{Forms, Migration};
@@ -11,7 +12,7 @@ use millstream_checkpoint::{
     Checkpoint, CheckpointError, CommitEntry, CommitLog, ForkedFiles, OffsetEntry, ResumePoint,
 };
 use millstream_common::{Digest, DurableFiles, describe_chain};
-use millstream_wasm::{Component, DifferenceKind, FaultPolicy, PluginLimits, PluginSlot, differences};
+use millstream_wasm::{AskedAnew, Component, DifferenceKind, FaultPolicy, PluginLimits, PluginSlot, differences};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -118,6 +119,7 @@ impl Question<'_> {
             from: from.map(|digest| digest.to_string()),
             to: to.to_string(),
             used: Vec::new(),
+            permissions: None,
             findings: Vec::new(),
             migration: Vec::new(),
             restores: self.restores,
@@ -144,12 +146,16 @@ impl Question<'_> {
         (entry, from): (Option<&OffsetEntry>, Option<Digest>),
         report: &mut VerdictReport,
     ) -> Result<(), RuntimeError> {
+        let plugin = self.spec.and_then(|spec| spec.plugins.iter().find(|plugin| plugin.name == self.plugin));
+        let granted = plugin.map(|plugin| &*plugin.limits.permissions);
+        report.permissions = Some(permissions::compare(None, new, granted));
         let Some((entry, from)) = entry.zip(from) else {
             report.notes.push("no batch has run yet: there is nothing to compare with".to_owned());
             return Ok(());
         };
         let old_bytes = self.checkpoint.plugins().get(&from)?;
         let old = self.session.plugin_host()?.load(self.plugin, &old_bytes)?;
+        report.permissions = Some(permissions::compare(Some(&*old), new, granted));
         let planned = self.spec.map(|spec| self.plan(spec, entry, &old_bytes)).transpose()?;
         let used = planned.as_ref().map(|planned| &planned.functions);
         let names = old.functions().iter().map(|function| &function.name);
@@ -181,7 +187,11 @@ impl Question<'_> {
                 // With the query known, what is stored decides.
                 DifferenceKind::State if planned.is_some() => continue,
                 DifferenceKind::State => Verdict::Reject,
-                DifferenceKind::Permission => Verdict::NeedsApproval,
+                DifferenceKind::Permission => match granted.map(|granted| granted.anew) {
+                    None | Some(AskedAnew::NeedsApproval) => Verdict::NeedsApproval,
+                    Some(AskedAnew::Ok) => Verdict::Ok,
+                    Some(AskedAnew::Reject) => Verdict::Reject,
+                },
             };
             report.findings.push(structure(verdict, difference.what));
         }

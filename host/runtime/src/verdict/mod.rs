@@ -15,6 +15,7 @@
 mod candidate;
 mod declaration;
 mod dry_run;
+mod permissions;
 mod rows;
 mod shadow;
 mod text;
@@ -22,6 +23,7 @@ mod text;
 pub(crate) use candidate::{Question, judge, resume_point};
 pub use candidate::{VerdictRequest, check_component};
 pub use dry_run::{DryRun, FailingRow};
+pub use permissions::{Granted, PermissionChange};
 pub(crate) use shadow::Shadow;
 
 use serde::{Deserialize, Serialize};
@@ -90,6 +92,9 @@ pub struct VerdictReport {
     pub to: String,
     /// The functions that the query calls; those of the whole component when the query was not named.
     pub used: Vec<String>,
+    /// What the running code and the candidate ask for beyond computing; `None` when the candidate is no component.
+    #[serde(default)]
+    pub permissions: Option<Vec<PermissionChange>>,
     /// What was found, the gravest first.
     pub findings: Vec<VerdictFinding>,
     /// The steps that the state would take, in words.

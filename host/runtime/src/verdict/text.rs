@@ -10,6 +10,15 @@ impl fmt::Display for VerdictReport {
         writeln!(f, "plugin     {}: {from} -> {}", self.plugin, short(&self.to))?;
         let used = if self.used.is_empty() { "nothing".to_owned() } else { self.used.join(", ") };
         writeln!(f, "calls      {used}")?;
+        match self.permissions.as_deref() {
+            None => {}
+            Some([]) => writeln!(f, "asks for   nothing")?,
+            Some(permissions) => {
+                for permission in permissions {
+                    writeln!(f, "asks for   {permission}")?;
+                }
+            }
+        }
         for finding in &self.findings {
             writeln!(f, "{:<10} {}", finding.verdict.to_string().split(' ').next().unwrap_or_default(), finding.what)?;
         }

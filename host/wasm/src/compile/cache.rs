@@ -11,11 +11,12 @@
 //! oldest go. Several processes may share the folder.
 //!
 //! The digest finds damage, not malice: whoever can write to the folder can run code as its user. Therefore the folder
-//! must be that user's alone, which is checked when it is opened.
+//! must be that user's alone, which is checked when it is opened, and so must each entry. A secret that entries are sealed
+//! with would have to lie where the same user reads it, and keep nobody out.
 
 use std::fs::{self, File};
 use std::hash::{Hash, Hasher};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -58,11 +59,13 @@ impl CompiledCache {
     pub(super) fn get(&self, component: Digest) -> Result<Option<Code>, String> {
         let name = self.name(component);
         let path = self.path(name);
-        let mut entry = match fs::read(&path) {
-            Ok(entry) => entry,
+        let mut file = match folder::open_own(&path) {
+            Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(format!("cannot be read: {error}")),
+            Err(error) => return Err(format!("cannot be used: {error}")),
         };
+        let mut entry = Vec::new();
+        file.read_to_end(&mut entry).map_err(|error| format!("cannot be read: {error}"))?;
         let told = entry.strip_prefix(MAGIC).and_then(|rest| rest.first_chunk::<32>()).copied();
         if told != Some(digest(name, entry.get(HEADER..).unwrap_or_default()).into_bytes()) {
             let _ = fs::remove_file(&path);
@@ -125,6 +128,54 @@ impl CompiledCache {
     fn path(&self, name: Digest) -> PathBuf {
         self.folder.join(format!("{name}.code"))
     }
+}
+
+/// What a folder of compiled components has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CacheFigures {
+    /// Entries, of all engines.
+    pub entries: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Counts what a folder has; nothing when it is not there.
+pub(super) fn figures(folder: &Path) -> io::Result<CacheFigures> {
+    let mut figures = CacheFigures::default();
+    for path in entries(folder)? {
+        // Another process may have removed it just now.
+        let Ok(metadata) = path.metadata() else { continue };
+        figures.entries += 1;
+        figures.bytes += metadata.len();
+    }
+    Ok(figures)
+}
+
+/// Removes all entries of a folder.
+pub(super) fn clear(folder: &Path) -> io::Result<()> {
+    for path in entries(folder)? {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let files = match fs::read_dir(folder) {
+        Ok(files) => files,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut found = Vec::new();
+    for file in files {
+        let path = file?.path();
+        if is_entry(&path) {
+            found.push(path);
+        }
+    }
+    Ok(found)
 }
 
 fn is_entry(path: &Path) -> bool {

@@ -1,5 +1,7 @@
 //! Who can write to a folder: machine code is loaded only from where nobody but this user could have put it.
 
+use std::fs::File;
+use std::io;
 use std::path::Path;
 
 /// Makes `folder` for this user alone, or checks that it is that; the reason if not.
@@ -35,4 +37,26 @@ pub(super) fn private(folder: &Path) -> Result<(), String> {
 #[cfg(not(unix))]
 pub(super) fn private(_folder: &Path) -> Result<(), String> {
     Err("on this system the owner of a folder cannot be checked".into())
+}
+
+/// Opens a file of the folder that is this user's alone, and no way to another one.
+#[cfg(unix)]
+pub(super) fn open_own(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::MetadataExt;
+
+    let metadata = path.symlink_metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is no plain file"));
+    }
+    if metadata.uid() != rustix::process::geteuid().as_raw() || metadata.mode() & 0o022 != 0 {
+        return Err(io::Error::other("others than its user can write to it"));
+    }
+    // Nobody else can put another file here meanwhile: the folder is private.
+    File::open(path)
+}
+
+/// As [`private`], which has refused the folder already.
+#[cfg(not(unix))]
+pub(super) fn open_own(path: &Path) -> io::Result<File> {
+    File::open(path)
 }

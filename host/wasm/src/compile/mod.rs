@@ -20,12 +20,14 @@ mod code;
 mod folder;
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use millstream_common::Digest;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
+pub use cache::CacheFigures;
 pub use child::{CompilerProgram, compile_stdin};
 
 use crate::error::WasmError;
@@ -53,6 +55,24 @@ impl CacheOptions {
         let folder = cache.or_else(home)?.join("millstream/compiled");
         Some(Self { folder, limit_bytes: Self::LIMIT_BYTES })
     }
+
+    /// What is kept there.
+    ///
+    /// # Errors
+    ///
+    /// When the folder is there and cannot be read.
+    pub fn figures(&self) -> std::io::Result<CacheFigures> {
+        cache::figures(&self.folder)
+    }
+
+    /// Removes everything that is kept there; it is compiled anew when it is needed.
+    ///
+    /// # Errors
+    ///
+    /// When an entry cannot be removed.
+    pub fn clear(&self) -> std::io::Result<()> {
+        cache::clear(&self.folder)
+    }
 }
 
 /// What compiling one component may cost.
@@ -72,12 +92,26 @@ impl Default for CompileLimits {
     }
 }
 
+/// How the components that were asked for came to be code.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Compilations {
+    /// The compiler made it.
+    pub compiled: u64,
+    /// The cache had it.
+    pub from_cache: u64,
+    /// The cache had an entry that was not good; the compiler made it then.
+    pub refused: u64,
+}
+
 /// Compiles components.
 #[derive(Debug)]
 pub(crate) struct Compiler {
     program: Option<CompilerProgram>,
     limits: CompileLimits,
     cache: Option<CompiledCache>,
+    compiled: AtomicU64,
+    from_cache: AtomicU64,
+    refused: AtomicU64,
 }
 
 impl Compiler {
@@ -95,7 +129,18 @@ impl Compiler {
                 None
             }
         });
-        Self { program, limits, cache }
+        let none = AtomicU64::default;
+        Self { program, limits, cache, compiled: none(), from_cache: none(), refused: none() }
+    }
+
+    /// What was asked for so far.
+    pub(crate) fn compilations(&self) -> Compilations {
+        let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+        Compilations {
+            compiled: read(&self.compiled),
+            from_cache: read(&self.from_cache),
+            refused: read(&self.refused),
+        }
     }
 
     /// The component of `bytes`, whose digest is `digest`.
@@ -114,8 +159,10 @@ impl Compiler {
             });
         }
         if let Some(found) = self.cached(engine, digest) {
+            self.from_cache.fetch_add(1, Ordering::Relaxed);
             return Ok(found);
         }
+        self.compiled.fetch_add(1, Ordering::Relaxed);
         let no_component =
             |e: wasmtime::Error| WasmError::NotAComponent { plugin: plugin.to_owned(), reason: format!("{e:#}") };
         let code = match &self.program {
@@ -138,9 +185,13 @@ impl Compiler {
         match loaded {
             Ok(component) => Some(component),
             Err(reason) => {
+                self.refused.fetch_add(1, Ordering::Relaxed);
                 tracing::warn!("component {digest} is compiled again, because its entry in the cache {reason}");
                 None
             }
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@
 //!
 //! Answers of the world differ from one day to the next: a batch that is run again may get others.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use std::sync::mpsc::sync_channel;
@@ -61,6 +62,13 @@ impl FromStr for HostPattern {
             return Err(bad());
         }
         Ok(Self { host: host.to_owned(), below, port })
+    }
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", if self.below { "*." } else { "" }, self.host)?;
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
     }
 }
 

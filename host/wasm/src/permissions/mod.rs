@@ -37,6 +37,20 @@ pub struct Permissions {
     pub random: bool,
     /// Where it may send requests to.
     pub http: Option<HttpGrant>,
+    /// What follows when new code asks for what the code before it did not ask for.
+    pub anew: AskedAnew,
+}
+
+/// What follows when new code asks for a permission that the code before it did not ask for, and that is granted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AskedAnew {
+    /// A person must want it.
+    #[default]
+    NeedsApproval,
+    /// The grant is enough.
+    Ok,
+    /// It may not.
+    Reject,
 }
 
 /// Something that is granted by name.
@@ -84,6 +98,20 @@ impl Permissions {
             Permission::Clock => self.clock,
             Permission::Random => self.random,
             Permission::Http => self.http.is_some(),
+        }
+    }
+
+    /// What is granted of it, in words, where there is something to say; `None` when it is not granted.
+    pub fn scope(&self, permission: Permission) -> Option<String> {
+        match permission {
+            Permission::Config => {
+                self.config.as_ref().map(|options| options.keys().cloned().collect::<Vec<_>>().join(", "))
+            }
+            Permission::Clock | Permission::Random => self.grants(permission).then(String::new),
+            Permission::Http => self.http.as_ref().map(|grant| {
+                let hosts = grant.hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                if grant.private { format!("{hosts}, also at private addresses") } else { hosts }
+            }),
         }
     }
 }

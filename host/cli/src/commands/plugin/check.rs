@@ -1,15 +1,14 @@
 //! `millstream plugin check`: may a component take a plugin's place?
 
-use crate::commands::checkpoint_arguments::place_of;
+use crate::commands::checkpoint_arguments::place_and_session;
 use crate::commands::json;
 use crate::environment;
 use crate::failure::Failure;
 use crate::output;
+use crate::session;
 use clap::Args;
 use millstream_common::Fault;
-use millstream_runtime::Session;
-use millstream_runtime::inspect::CheckpointPlace;
-use millstream_runtime::query_file::{self, Overrides, read_component};
+use millstream_runtime::query_file::{self, Overrides};
 use millstream_runtime::verdict::{Verdict, VerdictRequest, check_component};
 use std::path::PathBuf;
 
@@ -19,12 +18,13 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     millstream plugin check words-v2.wasm --against query.toml\n  \
+    millstream plugin check oci://registry.example.com/acme/words:2 --against query.toml\n  \
     millstream plugin check words-v2.wasm --against checkpoints/words --query query.toml --batches 20 --json\n\n\
     Exit codes: 0 ok, or ok after migration; 1 needs approval, or reject.")]
 pub(crate) struct CheckArguments {
-    /// The component.
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// The component's file, or a reference to its package.
+    #[arg(value_name = "FILE|REFERENCE")]
+    component: String,
     /// The checkpoint's folder or URL, or the query file of the query that has it.
     #[arg(long, value_name = "CHECKPOINT|QUERY.toml")]
     against: String,
@@ -47,17 +47,18 @@ pub(crate) struct CheckArguments {
 
 /// Does it.
 pub(crate) fn run(arguments: &CheckArguments) -> Result<(), Failure> {
-    let component = read_component(&arguments.file)?;
-    let mut place: CheckpointPlace = place_of(&arguments.against, arguments.host_file.as_deref())?;
+    let (mut place, mut session) = place_and_session(&arguments.against, arguments.host_file.as_deref())?;
     if let Some(query) = &arguments.query {
         let environment = environment::variables();
         let loaded = query_file::load(query, arguments.host_file.as_deref(), &environment, Overrides::default())?;
+        session = session::of_query(&loaded);
         let mut spec = loaded.spec;
         spec.checkpoint = Some(place.place.clone());
         place.query = Some(spec);
     }
     let request = VerdictRequest { plugin: arguments.plugin.clone(), batches: arguments.batches };
-    let report = check_component(&Session::new()?, &place, &request, &component)?;
+    let component = session.packages().component(&arguments.component)?;
+    let report = check_component(&session, &place, &request, &component)?;
     output::print(&if arguments.json { json(&report)? } else { report.to_string() })?;
     match report.verdict {
         Verdict::Ok | Verdict::OkAfterMigration => Ok(()),

@@ -1,5 +1,6 @@
 //! `millstream plugin inspect`: what is in a component.
 
+use crate::commands::registry_arguments::RegistryArguments;
 use crate::failure::Failure;
 use crate::output;
 use crate::session;
@@ -7,31 +8,41 @@ use clap::Args;
 use millstream_common::{Digest, Fault, Hint};
 use millstream_runtime::RuntimeError;
 use millstream_runtime::inspect::{ComponentReport, component};
-use millstream_runtime::query_file::read_component;
+use millstream_runtime::package::PackageReference;
+use millstream_runtime::query_file::{HostPlaces, read_component};
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::Path;
 
 /// Shows a component's functions with their Arrow types, what it asks the host for, its digest, size and WIT version. Of a
 /// component that the host does not take, shows what it imports and exports, and why it is not taken.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     millstream plugin inspect words.wasm\n  \
+    millstream plugin inspect oci://registry.example.com/acme/words:1.2\n  \
     millstream plugin inspect words.wasm --json")]
 pub(crate) struct InspectArguments {
-    /// The component.
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// The component's file, or a reference to its package.
+    #[arg(value_name = "FILE|REFERENCE")]
+    component: String,
     /// Prints JSON.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    registry: RegistryArguments,
 }
 
 /// Does it.
 pub(crate) fn run(arguments: &InspectArguments) -> Result<(), Failure> {
-    let bytes = read_component(&arguments.file)?;
-    let name = arguments.file.display().to_string();
-    let session = session::of_user();
-    match component(&session, &name, &bytes) {
+    let name = &arguments.component;
+    let (session, bytes) = match PackageReference::is_meant(name) {
+        true => {
+            let (places, packages) = arguments.registry.packages(name)?;
+            let bytes = packages.component(name)?;
+            (session::of_host(&HostPlaces { packages, ..places }), bytes)
+        }
+        false => (session::of_user(), read_component(Path::new(name))?),
+    };
+    match component(&session, name, &bytes) {
         Ok(report) if arguments.json => {
             let json = serde_json::to_string_pretty(&report);
             let json = json.map_err(|error| Failure::outside(format!("cannot write JSON: {error}"), None))?;

@@ -1,12 +1,18 @@
 //! `millstream plugin …`: from nothing to a component, and what is in one.
 
 mod build;
+mod cache;
 mod check;
 mod history;
 mod inspect;
+mod lock;
 mod new;
+mod pull;
+mod push;
+mod sign;
 mod templates;
 mod test;
+mod verify;
 
 use crate::failure::Failure;
 use clap::Subcommand;
@@ -26,6 +32,20 @@ pub(crate) enum PluginCommand {
     Check(check::CheckArguments),
     /// Shows which component ran since when, and the verdicts on them.
     History(history::HistoryArguments),
+    /// Puts a component into a registry, as a package.
+    Push(push::PushArguments),
+    /// Gets a component out of a registry.
+    Pull(pull::PullArguments),
+    /// Pins the packages of a query that are not pinned yet.
+    Lock(lock::LockArguments),
+    /// Looks where the tags of a query's packages lead now, and pins that.
+    Update(lock::UpdateArguments),
+    /// Signs a component.
+    Sign(sign::SignArguments),
+    /// Says who has signed a component.
+    Verify(verify::VerifyArguments),
+    /// Shows what is kept of compiled components and pulled packages, or removes it.
+    Cache(cache::CacheArguments),
 }
 
 impl PluginCommand {
@@ -38,6 +58,13 @@ impl PluginCommand {
             Self::Inspect(arguments) => inspect::run(&arguments),
             Self::Check(arguments) => check::run(&arguments),
             Self::History(arguments) => history::run(&arguments),
+            Self::Push(arguments) => push::run(&arguments),
+            Self::Pull(arguments) => pull::run(&arguments),
+            Self::Lock(arguments) => lock::lock(&arguments),
+            Self::Update(arguments) => lock::update(&arguments),
+            Self::Sign(arguments) => sign::run(&arguments),
+            Self::Verify(arguments) => verify::run(&arguments),
+            Self::Cache(arguments) => cache::run(&arguments),
         }
     }
 }
