@@ -1479,6 +1479,201 @@ void *ms__invoke(ms__step step, void *parameters)
     return outcome;
 }
 
+/* --------------------------------------------------------------------------------------------------------------- sinks */
+
+/* What was opened and is not closed. */
+static ms_sink opened;
+
+void *ms_keep(size_t bytes)
+{
+    static uint8_t *top, *end;
+    size_t rounded = (bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+    if (rounded == 0) return nothing;
+    if (top == NULL || (size_t)(end - top) < rounded) {
+        size_t wanted = (rounded + 65535) / 65536 * 65536;
+        uint8_t *memory = bytes > (UINT32_MAX >> 1) ? NULL : grow_memory(wanted);
+        if (memory == NULL) ms_panic("out of memory: %zu more bytes are needed", bytes);
+        if (memory != end) top = memory;
+        end = memory + wanted;
+    }
+    uint8_t *memory = top;
+    top += rounded;
+    __builtin_memset(memory, 0, bytes);
+    return memory;
+}
+
+static ms_text kept(ms_text from)
+{
+    char *data = ms_keep(from.length);
+    __builtin_memcpy(data, from.data, from.length);
+    ms_text text = {data, from.length};
+    return text;
+}
+
+bool ms_option_of(const ms_sink *sink, const char *name, ms_text *value)
+{
+    size_t length = length_of(name);
+    for (uint32_t i = 0; i < sink->option_count; i++) {
+        const ms_pair *given = &sink->options[i];
+        if (given->name.length != length || __builtin_memcmp(given->name.data, name, length) != 0) continue;
+        *value = given->value;
+        return true;
+    }
+    return false;
+}
+
+const ms_column *ms_taken(const ms_sink *sink, uint32_t number)
+{
+    uint32_t count = sink->columns == NULL ? 0 : count_of(sink->type->columns);
+    if (number >= count) ms_panic("column %u of `%s`, which has %u here", number, sink->type->name, count);
+    return &sink->columns[number];
+}
+
+void ms_fail_taken(ms_sink *sink, uint32_t row, const char *format, ...)
+{
+    if (row >= sink->rows) ms_panic("`%s` lets row %u of %u fail", sink->type->name, row, sink->rows);
+    va_list arguments;
+    va_start(arguments, format);
+    fail(&sink->failures, row, text_of(format, arguments));
+    va_end(arguments);
+}
+
+void ms_refuse_rows(ms_sink *sink, ms_fault fault, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    refuse(&sink->failures, fault, text_of(format, arguments));
+    va_end(arguments);
+}
+
+/* WIT: result<bool, error>, result<list<row-error>, error>, result<list<u8>, error>, result<_, error>. */
+typedef struct sink_answer {
+    uint8_t is_error;
+    union {
+        uint8_t wanted;
+        struct { ms_row_error *items; uint32_t count; } row_errors;
+        ms_buffer token;
+        failed error;
+    } as;
+} sink_answer;
+
+static sink_answer *sink_refusal(ms_fault fault, ms_buffer message)
+{
+    sink_answer *answer = ms_allocate(sizeof *answer);
+    answer->is_error = 1;
+    answer->as.error.fault = (uint8_t)fault;
+    answer->as.error.message = message;
+    return answer;
+}
+
+/* The answer of a call that went well, or what its function refused. */
+static sink_answer *sink_answer_of(ms_sink *sink)
+{
+    ms__failures *failures = &sink->failures;
+    if (failures->refused) return sink_refusal(failures->fault, failures->message);
+    return ms_allocate(sizeof(sink_answer));
+}
+
+static bool begin(ms_sink *sink, uint32_t number, ms_text query, uint32_t partition, uint64_t batch, const ms_pair *options, uint32_t count)
+{
+    ms_sink none = {0};
+    *sink = none;
+    if (number >= LISTED(ms_sinks)) return false;
+    sink->type = ms_sinks[number];
+    sink->failures.name = sink->type->name;
+    sink->query_id = query;
+    sink->partition = partition;
+    sink->batch = batch;
+    sink->options = options;
+    sink->option_count = count;
+    return true;
+}
+
+static sink_answer *no_sink(uint32_t number) { return sink_refusal(MS_INTERNAL, text("there is no sink %u", number)); }
+
+/* Failures are of one call. */
+static void enter_sink(ms_sink *sink)
+{
+    ms__failures none = {0};
+    sink->failures = none;
+    sink->failures.name = sink->type->name;
+}
+
+void *ms__open(uint32_t number, char *query, uint32_t length, uint32_t partition, uint64_t batch, const ms_pair *options, uint32_t count,
+               uint32_t mode)
+{
+    ms_text id = {query, length};
+    if (!begin(&opened, number, id, partition, batch, options, count)) return no_sink(number);
+    /* What the host wrote goes with the call; the functions to come may still ask for it. */
+    ms_pair *given = ms_keep(count * sizeof *given);
+    for (uint32_t i = 0; i < count; i++) {
+        given[i].name = kept(options[i].name);
+        given[i].value = kept(options[i].value);
+    }
+    opened.options = given;
+    opened.query_id = kept(id);
+    opened.mode = 1u << mode;
+    bool wanted = opened.type->open(&opened);
+    sink_answer *answer = sink_answer_of(&opened);
+    if (answer->is_error) opened.type = NULL;
+    else answer->as.wanted = wanted;
+    return answer;
+}
+
+static sink_answer *nothing_open(void) { return sink_refusal(MS_INTERNAL, text("nothing is open")); }
+
+void *ms__take(uint32_t rows, ms_buffer *buffers, uint32_t count)
+{
+    if (opened.type == NULL) return nothing_open();
+    enter_sink(&opened);
+    opened.rows = rows;
+    opened.columns = read_columns(opened.type->columns, rows, buffers, count);
+    opened.type->process(&opened);
+    opened.columns = NULL;
+    sink_answer *answer = sink_answer_of(&opened);
+    if (!answer->is_error) {
+        answer->as.row_errors.items = opened.failures.rows;
+        answer->as.row_errors.count = opened.failures.count;
+    }
+    return answer;
+}
+
+void *ms__close(uint32_t failed, char *data, uint32_t length)
+{
+    if (opened.type == NULL) return nothing_open();
+    enter_sink(&opened);
+    ms_text failure = {data, length};
+    opened.type->close(&opened, failed ? &failure : NULL);
+    opened.type = NULL;
+    return sink_answer_of(&opened);
+}
+
+void *ms__prepare(void)
+{
+    if (opened.type == NULL) return nothing_open();
+    if (opened.type->prepare == NULL) return sink_refusal(MS_INTERNAL, text("`%s` has no `prepare`", opened.type->name));
+    enter_sink(&opened);
+    ms_text token = opened.type->prepare(&opened);
+    sink_answer *answer = sink_answer_of(&opened);
+    if (!answer->is_error) {
+        answer->as.token.data = (uint8_t *)(uintptr_t)(token.length == 0 ? (const char *)nothing : token.data);
+        answer->as.token.length = token.length;
+    }
+    return answer;
+}
+
+void *ms__settle(bool commits, uint32_t number, char *query, uint32_t length, uint32_t partition, uint64_t batch, const ms_pair *options,
+                 uint32_t count, char *token, uint32_t token_length)
+{
+    ms_sink sink;
+    ms_text id = {query, length}, given = {token, token_length};
+    if (!begin(&sink, number, id, partition, batch, options, count)) return no_sink(number);
+    void (*settle)(ms_sink *, ms_text) = commits ? sink.type->commit : sink.type->abort;
+    if (settle == NULL) return sink_refusal(MS_INTERNAL, text("`%s` has no transaction", sink.type->name));
+    settle(&sink, given);
+    return sink_answer_of(&sink);
+}
+
 /* -------------------------------------------------------------------------------------------------------- descriptions */
 
 /* WIT: a list of anything; field; function; aggregate-function; variable; processor-type. */
@@ -1623,6 +1818,39 @@ void *ms__describe_processors(void)
         to->variables = describe_variables(from->variables);
         to->time_mode = (uint8_t)from->time_mode;
         to->output_modes = (uint8_t)from->output_modes;
+    }
+    return list;
+}
+
+/* WIT: sink-option; sink-type. */
+typedef struct described_sink_option {
+    ms_buffer name;
+    uint8_t required;
+} described_sink_option;
+typedef struct described_sink {
+    ms_buffer name;
+    list columns;
+    uint8_t modes;
+    list options;
+} described_sink;
+
+void *ms__describe_sinks(void)
+{
+    list *list = describe_list(LISTED(ms_sinks), sizeof(described_sink));
+    for (uint32_t i = 0; i < list->count; i++) {
+        const ms_sink_type *from = ms_sinks[i];
+        described_sink *to = (described_sink *)list->items + i;
+        to->name = literal(from->name);
+        to->columns = describe_fields(from->columns, AS_MARKED);
+        to->modes = (uint8_t)from->modes;
+        uint32_t count = LISTED(from->options);
+        to->options = *describe_list(count, sizeof(described_sink_option));
+        for (uint32_t j = 0; j < count; j++) {
+            described_sink_option *option = (described_sink_option *)to->options.items + j;
+            option->name = literal(from->options[j]);
+            option->required = option->name.length == 0 || option->name.data[option->name.length - 1] != '?';
+            if (!option->required) option->name.length--;
+        }
     }
     return list;
 }

@@ -736,6 +736,124 @@ void *ms__read_page(uint32_t source, const ms_pair *options, uint32_t count, ms_
                     const ms_text *cursor);
 void *ms__commit_offset(uint32_t source, const ms_pair *options, uint32_t count, ms_text end);
 
+/* --------------------------------------------------------------------------------------------------------------- sinks
+ * A sink takes the rows of a query's result out into the world (Spark's ForeachWriter). For each partition of a batch its
+ * functions are called in this order, in an instance that is made for that: static variables and memory of ms_keep hold
+ * what belongs to it.
+ *
+ *   bool open(ms_sink *sink)                             begins; false: the rows are not wanted
+ *   void process(ms_sink *sink)                          takes sink->rows rows, any number of times
+ *   void close(ms_sink *sink, const ms_text *failure)    ends what was opened; NULL where nothing went wrong
+ *
+ * MS_SINK(name, columns, options, modes, open, process, close) declares it; the columns are those of the result that it
+ * takes, the options MS_OPTIONS("url", "pace?"), of which those that end in `?` may be left out, and the modes some of
+ * MS_APPEND | MS_UPDATE | MS_COMPLETE.
+ *
+ * A batch that was not done comes again with the same number, and in each partition the same rows in any order. Rows are
+ * seen once or not at all with MS_TRANSACTIONAL_SINK(..., prepare, commit, abort) and MS_TRANSACTIONAL_SINKS:
+ *
+ *   ms_text prepare(ms_sink *sink)                       makes the rows durable, before close; at most 64 KiB that name them
+ *   void commit(ms_sink *sink, ms_text token)            lets them be seen, in any instance; once more is no error
+ *   void abort(ms_sink *sink, ms_text token)             drops them */
+
+struct ms_sink_type;
+
+/* One partition of one batch. */
+typedef struct ms_sink {
+    const struct ms_sink_type *type;
+    ms_text query_id; /* a UUID that stays when the query is restarted */
+    uint32_t partition;
+    uint64_t batch;
+    uint32_t mode; /* one of MS_APPEND, MS_UPDATE, MS_COMPLETE; 0 in commit and abort */
+    uint32_t rows; /* in process */
+    const ms_pair *options;
+    uint32_t option_count;
+    ms_column *columns;
+    ms__failures failures;
+} ms_sink;
+
+typedef struct ms_sink_type {
+    const char *name;
+    const ms_field *columns;
+    const char *const *options;
+    uint32_t modes;
+    bool (*open)(ms_sink *sink);
+    void (*process)(ms_sink *sink);
+    void (*close)(ms_sink *sink, const ms_text *failure);
+    ms_text (*prepare)(ms_sink *sink);
+    void (*commit)(ms_sink *sink, ms_text token);
+    void (*abort)(ms_sink *sink, ms_text token);
+} ms_sink_type;
+
+/* An option that the query gives to the sink; false where it does not. */
+bool ms_option_of(const ms_sink *sink, const char *name, ms_text *value);
+/* A column of the rows, in process. */
+const ms_column *ms_taken(const ms_sink *sink, uint32_t number);
+/* The row could not be taken: what becomes of it says the query. Ascending. */
+__attribute__((format(printf, 3, 4))) void ms_fail_taken(ms_sink *sink, uint32_t row, const char *format, ...);
+/* The batch fails; return after it. */
+__attribute__((format(printf, 3, 4))) void ms_refuse_rows(ms_sink *sink, ms_fault fault, const char *format, ...);
+/* Memory that stays, all zero, as long as the instance. */
+void *ms_keep(size_t bytes);
+
+#define MS__SINK(name, columns, options, ...)                                                                           \
+    MS__FIELDS(ms__taken_##name, columns);                                                                              \
+    static const char *const ms__sink_options_##name[] = {MS__OPEN options NULL};                                       \
+    static const ms_sink_type ms_sink_##name = {#name, ms__taken_##name, ms__sink_options_##name, __VA_ARGS__}
+#define MS_SINK(name, columns, options, modes, open, process, close)                                                    \
+    MS__SINK(name, columns, options, modes, open, process, close, NULL, NULL, NULL)
+#define MS_TRANSACTIONAL_SINK(name, columns, options, modes, open, process, close, prepare, commit, abort)              \
+    MS__SINK(name, columns, options, modes, open, process, close, prepare, commit, abort)
+
+/* The sinks of the plugin; once, after all of them. */
+#define MS_SINKS(...)                                                                                                   \
+    MS__C const ms_sink_type *const ms_sinks[] = {MS__EACH(MS__SINK_OF, __VA_ARGS__) NULL};                             \
+    MS__EXPORT(MS__WIT("sink") "#describe") void *ms__export_sinks(void) { return ms__describe_sinks(); }               \
+    MS__EXPORT("cabi_post_" MS__WIT("sink") "#describe") void ms__free_sinks(void *a) { ms__answered(a); }              \
+    MS__EXPORT(MS__WIT("sink") "#open")                                                                                 \
+    void *ms__export_open(uint32_t sink, char *query, uint32_t length, uint32_t partition, uint64_t batch,              \
+                          const ms_pair *options, uint32_t count, uint32_t mode, void *fields, uint32_t field_count)    \
+    {                                                                                                                   \
+        (void)fields, (void)field_count;                                                                                \
+        return ms__open(sink, query, length, partition, batch, options, count, mode);                                   \
+    }                                                                                                                   \
+    MS__EXPORT("cabi_post_" MS__WIT("sink") "#open") void ms__free_open(void *a) { ms__answered(a); }                   \
+    MS__EXPORT(MS__WIT("sink") "#process")                                                                              \
+    void *ms__export_take(uint32_t rows, ms_buffer *buffers, uint32_t count) { return ms__take(rows, buffers, count); } \
+    MS__EXPORT("cabi_post_" MS__WIT("sink") "#process") void ms__free_take(void *a) { ms__answered(a); }                \
+    MS__EXPORT(MS__WIT("sink") "#close")                                                                                \
+    void *ms__export_close(uint32_t failed, char *text, uint32_t length) { return ms__close(failed, text, length); }    \
+    MS__EXPORT("cabi_post_" MS__WIT("sink") "#close") void ms__free_close(void *a) { ms__answered(a); }
+#define MS_TRANSACTIONAL_SINKS(...)                                                                                     \
+    MS_SINKS(__VA_ARGS__)                                                                                               \
+    MS__EXPORT(MS__WIT("sink-transaction") "#prepare") void *ms__export_prepare(void) { return ms__prepare(); }         \
+    MS__EXPORT("cabi_post_" MS__WIT("sink-transaction") "#prepare") void ms__free_prepare(void *a) { ms__answered(a); } \
+    MS__EXPORT(MS__WIT("sink-transaction") "#commit")                                                                   \
+    void *ms__export_commit_rows(uint32_t sink, char *query, uint32_t length, uint32_t partition, uint64_t batch,       \
+                            const ms_pair *options, uint32_t count, char *token, uint32_t token_length)                 \
+    {                                                                                                                   \
+        return ms__settle(true, sink, query, length, partition, batch, options, count, token, token_length);            \
+    }                                                                                                                   \
+    MS__EXPORT("cabi_post_" MS__WIT("sink-transaction") "#commit") void ms__free_commit_rows(void *a) { ms__answered(a); } \
+    MS__EXPORT(MS__WIT("sink-transaction") "#abort")                                                                    \
+    void *ms__export_abort_rows(uint32_t sink, char *query, uint32_t length, uint32_t partition, uint64_t batch,        \
+                           const ms_pair *options, uint32_t count, char *token, uint32_t token_length)                  \
+    {                                                                                                                   \
+        return ms__settle(false, sink, query, length, partition, batch, options, count, token, token_length);           \
+    }                                                                                                                   \
+    MS__EXPORT("cabi_post_" MS__WIT("sink-transaction") "#abort") void ms__free_abort_rows(void *a) { ms__answered(a); }
+#define MS__SINK_OF(name) &ms_sink_##name,
+
+extern const ms_sink_type *const ms_sinks[] __attribute__((weak));
+void *ms__describe_sinks(void);
+void *ms__open(uint32_t sink, char *query, uint32_t length, uint32_t partition, uint64_t batch, const ms_pair *options, uint32_t count,
+               uint32_t mode);
+void *ms__take(uint32_t rows, ms_buffer *buffers, uint32_t count);
+void *ms__close(uint32_t failed, char *text, uint32_t length);
+void *ms__prepare(void);
+void *ms__settle(bool commits, uint32_t sink, char *query, uint32_t length, uint32_t partition, uint64_t batch, const ms_pair *options,
+                 uint32_t count, char *token, uint32_t token_length);
+
 /* ---------------------------------------------------------------------------------------------------------------- host */
 
 typedef enum ms_level { MS_LOG_ERROR, MS_LOG_WARN, MS_LOG_INFO, MS_LOG_DEBUG, MS_LOG_TRACE } ms_level;

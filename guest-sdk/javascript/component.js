@@ -97,6 +97,62 @@ export const processor = {
   }),
 };
 
+/** What was opened and is not closed. */
+let session = null;
+
+function opened() {
+  if (session === null) throw new CallError("nothing is open");
+  return session;
+}
+
+function targetOf({ queryId, partition, batch, options }, mode) {
+  return { queryId, partition, batch, options: Object.fromEntries(options), mode: mode ?? null };
+}
+
+export const sink = {
+  describe: () =>
+    offered.sink.map((definition) => ({
+      name: definition.name,
+      columns: definition.nodes(),
+      modes: Object.fromEntries(["append", "update", "complete"].map((mode) => [mode, definition.modes.includes(mode)])),
+      options: definition.options,
+    })),
+  open: answering((number, target, mode, nodes) => {
+    const begun = numbered("sink", number).begin();
+    const wanted = begun.open(targetOf(target, mode), nodes);
+    session = begun;
+    return wanted;
+  }),
+  process: answering((batch) => opened().process(batch)),
+  close: answering((failure) => {
+    const closing = opened();
+    session = null;
+    closing.close(failure ?? null);
+  }),
+};
+
+export const sinkTransaction = {
+  prepare: answering(() => opened().prepare()),
+  commit: answering((number, target, token) => {
+    numbered("sink", number).itself.commit(targetOf(target), token);
+  }),
+  abort: answering((number, target, token) => {
+    numbered("sink", number).itself.abort(targetOf(target), token);
+  }),
+};
+
+/** A component that exports `sink-transaction` has it for all its sinks. */
+export function checkSinks(isTransactional) {
+  for (const definition of offered.sink) {
+    if (definition.isTransactional === isTransactional) continue;
+    throw new TypeError(
+      definition.isTransactional
+        ? `${definition.name} has prepare: list sink-transaction in \`exports\` of plugin.toml`
+        : `${definition.name} has no prepare, and \`exports\` of plugin.toml lists sink-transaction`,
+    );
+  }
+}
+
 export const source = {
   describe: () =>
     offered.source.map((definition) => ({

@@ -221,6 +221,50 @@ export interface SourceDefinition<C extends Columns> {
 /** Rows by ranges of offsets that the source makes up; the rows of a range are always the same rows. */
 export function source<C extends Columns>(definition: SourceDefinition<C>): SourceDefinition<C>;
 
+/** What is written: one partition of one batch. One that was not done comes again with the same rows. */
+export interface Target {
+  /** The id of the query: a UUID that stays when it is restarted. */
+  readonly queryId: string;
+  /** The partition of the batch, from 0. */
+  readonly partition: number;
+  readonly batch: bigint;
+  /** The options of the query. */
+  readonly options: Record<string, string>;
+  /** The output mode; null in `commit` and `abort`. */
+  readonly mode: "append" | "update" | "complete" | null;
+}
+
+export interface SinkDefinition<F extends Fields, S> {
+  name?: string;
+  /** The columns that it takes; any when left out. */
+  columns?: F;
+  /** The options that a query may give, `true` for those that it must give. */
+  options?: Record<string, boolean>;
+  /** All when left out. */
+  modes?: ("append" | "update" | "complete")[];
+  /** What one partition of one batch has of its own; the other methods get it. */
+  initial?(target: Target): S;
+  /** Comes first. False: the rows are not wanted. */
+  open(self: S, target: Target): boolean;
+  process(self: S, row: Row<F>): void;
+  /** Comes last, whenever `open` returned; with what went wrong, if something did. */
+  close(self: S, failure: string | null): void;
+  /** Makes the rows durable and seen by nobody; before `close`. */
+  prepare?(self: S): Uint8Array;
+  /** Lets prepared rows be seen. Once more is no error. */
+  commit?(target: Target, token: Uint8Array): void;
+  /** Drops prepared rows. Those that are gone are no error. */
+  abort?(target: Target, token: Uint8Array): void;
+}
+
+/** The UTF-8 of a text, for tokens. Throws when it is not well-formed. */
+export function toBytes(text: string): Uint8Array;
+/** The text that bytes of UTF-8 are. Throws when they are not. */
+export function toText(bytes: Uint8Array): string;
+
+/** Rows on their way out (Spark's `ForeachWriter`). */
+export function sink<F extends Fields, S = any>(definition: SinkDefinition<F, S>): SinkDefinition<F, S>;
+
 export interface MigrationDefinition<F extends Fields, T extends Fields> {
   /** The name of an aggregate function, or `processor.variable`. */
   state: string;

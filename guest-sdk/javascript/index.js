@@ -6,7 +6,9 @@ export { scalar, table } from "./functions.js";
 export { log } from "./log.js";
 export { migration } from "./migrations.js";
 export { listState, mapState, processor, valueState } from "./processors.js";
+export { sink } from "./sinks.js";
 export { source } from "./sources.js";
+export { toBytes, toText } from "./text.js";
 export {
   binary,
   bool,

@@ -33,6 +33,15 @@ if (typeof TextDecoder === "undefined") {
   };
 }
 
+/** The UTF-8 of a text. Throws when it is not well-formed. */
+export const toBytes = (text) => bytesOf(OTHER.test(text) ? encode(text) : text);
+
+/** The text that bytes of UTF-8 are. Throws when they are not. */
+export function toText(bytes) {
+  const text = latin1(bytes);
+  return OTHER.test(text) ? decode(text) : text;
+}
+
 /** The texts of a column: `ends` are its offsets. */
 export function decodeTexts(bytes, ends, rows) {
   const text = latin1(bytes);

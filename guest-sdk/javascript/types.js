@@ -396,6 +396,44 @@ export class Columns {
   }
 }
 
+/** Objects of whatever fields there are. */
+class AnyStruct extends Type {
+  isNested = true;
+
+  constructor(fields) {
+    super("+s");
+    this.fields = fields;
+  }
+
+  read(reader, rows) {
+    const valid = reader.buffer();
+    const columns = this.fields.map(([name, type]) => [name, type.read(reader, rows)]);
+    const made = Array.from({ length: rows }, (_, row) => Object.fromEntries(columns.map(([name, of]) => [name, of[row]])));
+    return withNulls(made, valid);
+  }
+}
+
+const ANY = Object.fromEntries(
+  [int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64, date, timestamp, localTimestamp, bool, utf8, binary]
+    .map((type) => [type.format, type]),
+);
+
+/** The types of fields in pre-order, for reading. */
+export function typesOfNodes(nodes) {
+  let next = 0;
+  const field = () => {
+    const { name, format, children } = nodes[next++];
+    const inner = Array.from({ length: children }, field);
+    if (format === "+l") return [name, new List(nullable(inner[0][1]))];
+    if (format === "+s") return [name, new AnyStruct(inner)];
+    if (format.startsWith("d:")) return [name, decimal(...format.slice(2).split(",").map(Number))];
+    return [name, ANY[format]];
+  };
+  const fields = [];
+  while (next < nodes.length) fields.push(field());
+  return fields;
+}
+
 /** One type as a single column, or an object of types as several. */
 export function columnsOf(types, where) {
   if (types instanceof Type) {

@@ -15,6 +15,7 @@ from .errors import CallError, Internal, InvalidInput, RowError, Unavailable
 from .functions import scalar_function, table_function
 from .migrations import migration
 from .processors import Context, list_state, map_state, processor, value_state
+from .sinks import SinkTester, Target, sink
 from .sources import Limits, Page, source
 from .types import (
     binary,
@@ -44,6 +45,8 @@ __all__ = [
     "Limits",
     "Page",
     "RowError",
+    "SinkTester",
+    "Target",
     "Unavailable",
     "aggregate_function",
     "binary",
@@ -63,6 +66,7 @@ __all__ = [
     "migration",
     "processor",
     "scalar_function",
+    "sink",
     "source",
     "table_function",
     "timestamp",

@@ -12,6 +12,7 @@ from wit_world.imports import types as _types
 
 from . import log, offered
 from .errors import InvalidInput, Unavailable, text_of
+from .sinks import Session, Target
 
 try:
     from wit_world.exports import scalar as _scalar
@@ -34,6 +35,14 @@ try:
 except ImportError:
     _migration = None
 
+try:
+    from wit_world.exports import sink as _sink
+except ImportError:
+    _sink = None
+try:
+    from wit_world.exports import sink_transaction as _sink_transaction
+except ImportError:
+    _sink_transaction = None
 try:
     from wit_world.exports import source as _source
 except ImportError:
@@ -281,7 +290,77 @@ class Migration:
         return _migration.Migrated(_batch(rows.rows, buffers), _row_errors(errors))
 
 
+class Sink:
+    # What was opened and is not closed.
+    session = None
+
+    def describe(self):
+        def sink(offer):
+            modes = _sink.SinkModes(0)
+            for mode in offer.modes:
+                modes |= getattr(_sink.SinkModes, mode.upper())
+            options = [_sink.SinkOption(name, bool(required)) for name, required in offer.options.items()]
+            return _sink.SinkType(offer.name, _fields(offer.nodes()), modes, options)
+
+        return [sink(offer) for offer in offered.sinks]
+
+    @_answers
+    def open(self, sink, target, mode, columns):
+        session = _numbered(offered.sinks, sink).begin()
+        nodes = [(field.name, field.format, field.nullable, field.children) for field in columns]
+        wanted = session.open(_target(target, mode.name.lower()), nodes)
+        Sink.session = session
+        return wanted
+
+    @_answers
+    def process(self, rows):
+        return _row_errors(_opened().process(rows.rows, rows.buffers))
+
+    @_answers
+    def close(self, failure):
+        session, Sink.session = _opened(), None
+        session.close(failure)
+
+
+class SinkTransaction:
+    @_answers
+    def prepare(self):
+        return _opened().prepare()
+
+    @_answers
+    def commit(self, sink, target, token):
+        _numbered(offered.sinks, sink).settle("commit", _target(target), token)
+
+    @_answers
+    def abort(self, sink, target, token):
+        _numbered(offered.sinks, sink).settle("abort", _target(target), token)
+
+
+def _opened() -> Session:
+    if Sink.session is None:
+        raise Err(_types.Error_Internal("nothing is open"))
+    return Sink.session
+
+
+def _target(target, mode=None) -> Target:
+    return Target(target.query_id, target.partition, target.batch, dict(target.options), mode)
+
+
 def _columns(columns, rows: list):
     buffers: list = []
     columns.write(rows, buffers)
     return _batch(len(rows), buffers)
+
+
+def _check_sinks() -> None:
+    """A component that exports `sink-transaction` has it for all its sinks."""
+    for offer in offered.sinks:
+        if _sink is None:
+            raise TypeError(f"{offer.name} is a sink: list sink in `exports` of plugin.toml")
+        if offer.is_transactional and _sink_transaction is None:
+            raise TypeError(f"{offer.name} has prepare: list sink-transaction in `exports` of plugin.toml")
+        if not offer.is_transactional and _sink_transaction is not None:
+            raise TypeError(f"{offer.name} has no prepare, and `exports` of plugin.toml lists sink-transaction")
+
+
+_check_sinks()

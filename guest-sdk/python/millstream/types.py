@@ -425,3 +425,46 @@ class Columns:
             self.type.write_columns(values, out)
         else:
             self.type.write(values, self.nullable, out)
+
+
+_ANY = {kind.format: kind for kind in (Boolean(), Utf8(), Binary(), _INT64, _INT32_DATE, _TIMESTAMP)} | {
+    format: Fixed(format, code)
+    for format, code in (
+        ("c", "b"), ("s", "h"), ("i", "i"), ("C", "B"), ("S", "H"), ("I", "I"), ("L", "Q"), ("f", "f"), ("g", "d"),
+        ("tsu:", "q"),
+    )
+}
+
+
+class AnyStruct(Type):
+    """A struct as a dictionary."""
+
+    format = "+s"
+    is_nested = True
+
+    def __init__(self, fields: List[Tuple[str, Type]]):
+        self.fields = fields
+
+    def read(self, reader, rows):
+        valid = reader.buffer()
+        names = [name for name, _ in self.fields]
+        columns = [kind.read(reader, rows) for _, kind in self.fields]
+        return with_nulls([dict(zip(names, values)) for values in zip(*columns)], valid)
+
+
+def type_of_nodes(nodes: List[Node]) -> List[Tuple[str, Type]]:
+    """The types of fields in pre-order, for reading: dates and timestamps are numbers, structs dictionaries."""
+    rest = iter(nodes)
+
+    def field(node: Node) -> Tuple[str, Type]:
+        name, format, _, children = node
+        inner = [field(next(rest)) for _ in range(children)]
+        if format == "+l":
+            return name, ListOf(inner[0][1], True)
+        if format == "+s":
+            return name, AnyStruct(inner)
+        if format.startswith("d:"):
+            return name, Decimal(*(int(number) for number in format[2:].split(",")))
+        return name, _ANY[format]
+
+    return [field(node) for node in rest]

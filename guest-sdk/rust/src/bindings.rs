@@ -133,6 +133,41 @@ pub mod migrations {
     });
 }
 
+/// Sinks.
+pub mod sinks {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "
+            package millstream:sdk;
+            world sinks {
+                export millstream:plugin/sink@0.2.0;
+            }
+        ",
+        with: { "millstream:plugin/types@0.2.0": crate::bindings::describing::millstream::plugin::types },
+        generate_all,
+        pub_export_macro: true,
+        export_macro_name: "export_sinks",
+        default_bindings_module: "millstream_sdk::private::bindings::sinks",
+    });
+}
+
+/// The second phase of sinks.
+pub mod transactions {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "
+            package millstream:sdk;
+            world transactions {
+                export millstream:plugin/sink-transaction@0.2.0;
+            }
+        ",
+        with: { "millstream:plugin/types@0.2.0": crate::bindings::describing::millstream::plugin::types },
+        pub_export_macro: true,
+        export_macro_name: "export_transactions",
+        default_bindings_module: "millstream_sdk::private::bindings::transactions",
+    });
+}
+
 use aggregates::exports::millstream::plugin::aggregate;
 use describing::exports::millstream::plugin::describe;
 use describing::millstream::plugin::types;

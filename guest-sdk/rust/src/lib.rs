@@ -74,6 +74,10 @@
 //! Code that sees all rows of a key together with what it stored under that key before, and that may set timers: see
 //! [`processor`].
 //!
+//! # Sinks
+//!
+//! Code that takes the rows of a result out into the world: see [`sink`].
+
 //! # Sources
 //!
 //! Code that rows come from, by ranges of offsets that it makes up itself: see [`source`].
@@ -155,6 +159,7 @@ mod plugin;
 pub mod processor;
 pub mod random;
 mod schema;
+pub mod sink;
 pub mod source;
 mod temporal;
 mod value;
@@ -185,12 +190,15 @@ pub mod private {
     /// What the exports of a component are made of.
     #[cfg(target_arch = "wasm32")]
     pub mod bindings {
-        pub use crate::bindings::{aggregates, describing, functions, migrations, processors, sources};
+        pub use crate::bindings::{
+            aggregates, describing, functions, migrations, processors, sinks, sources, transactions,
+        };
     }
     #[cfg(target_arch = "wasm32")]
     pub use crate::bindings::{
         aggregates::export_aggregates, describing::export_describe, functions::export_functions,
-        migrations::export_migrations, processors::export_processors, sources::export_sources,
+        migrations::export_migrations, processors::export_processors, sinks::export_sinks, sources::export_sources,
+        transactions::export_transactions,
     };
     pub use crate::buffers::{Nulls, Reader, Validity};
     pub use crate::call::{Batch, Call, Function, ScalarOutput, TableOutput, scalar, table, table_of_result};
@@ -199,6 +207,9 @@ pub mod private {
     pub use crate::plugin::Plugin;
     pub use crate::processor::private::{RegisteredProcessor, registered as processor};
     pub use crate::schema::{Field, Schema};
+    pub use crate::sink::private::{
+        RegisteredSink, registered as sink, registered_transactional as transactional_sink,
+    };
     pub use crate::source::private::{RegisteredSource, registered as source};
     pub use crate::value::{Element, Value};
 }

@@ -4,6 +4,7 @@ use crate::aggregate::Aggregate;
 use crate::call::Function;
 use crate::migration::Migration;
 use crate::processor::private::RegisteredProcessor;
+use crate::sink::private::RegisteredSink;
 use crate::source::private::RegisteredSource;
 
 /// Everything that `plugin!` lists, each kind in the order of its numbers.
@@ -16,6 +17,10 @@ pub trait Plugin {
     const MIGRATIONS: &'static [&'static Migration] = &[];
     /// Stateful processors.
     fn processors() -> Vec<RegisteredProcessor> {
+        Vec::new()
+    }
+    /// Sinks.
+    fn sinks() -> Vec<RegisteredSink> {
         Vec::new()
     }
     /// Sources.

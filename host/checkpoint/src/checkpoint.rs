@@ -10,7 +10,8 @@
 use crate::metadata::FORMAT_VERSION;
 use crate::resume::{LogContents, resume};
 use crate::{
-    CheckpointError, CommitLog, FallbackLog, Lease, LeaseHolder, Metadata, OffsetLog, PluginStore, ResumePoint, SwapLog,
+    CheckpointError, CommitLog, FallbackLog, Lease, LeaseHolder, Metadata, OffsetLog, PluginStore, PreparedStore,
+    ResumePoint, SwapLog,
 };
 use millstream_common::{BatchId, Digest, DurableFiles, OperatorUid, QueryId, ScopedFiles};
 use std::collections::BTreeSet;
@@ -125,6 +126,11 @@ impl Checkpoint {
     /// Which batches are done.
     pub fn commit_log(&self) -> CommitLog {
         CommitLog::new(Arc::clone(&self.files))
+    }
+
+    /// What a sink with two phases holds ready.
+    pub fn prepared(&self) -> PreparedStore {
+        PreparedStore::new(Arc::clone(&self.files))
     }
 
     /// Which batches began with other code.

@@ -43,6 +43,9 @@ pub struct CommitEntry {
     /// digests are off.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inputs: BTreeMap<String, OutputPin>,
+    /// What a sink with two phases has prepared, to be committed now that the batch is done; JSON that only the sink reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sink: Option<serde_json::Value>,
     /// What its canary has shown so far; `None` without one. Since version 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<CanaryTally>,
@@ -59,6 +62,7 @@ struct Fresh<'a, S> {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     inputs: &'a BTreeMap<String, OutputPin>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    sink: Option<&'a serde_json::Value>,
     canary: Option<&'a CanaryTally>,
 }
 
@@ -98,10 +102,10 @@ impl CommitLog {
         batch: BatchId,
         next_watermark_ms: Option<i64>,
         state: &impl Serialize,
-        (output, inputs): (Option<&OutputPin>, &BTreeMap<String, OutputPin>),
+        (output, inputs, sink): (Option<&OutputPin>, &BTreeMap<String, OutputPin>, Option<&serde_json::Value>),
         canary: Option<&CanaryTally>,
     ) -> Result<(), CheckpointError> {
-        let fresh = Fresh { batch, next_watermark_ms, state, output, inputs, canary };
+        let fresh = Fresh { batch, next_watermark_ms, state, output, inputs, sink, canary };
         self.0.add_json(batch, json_lines::to_vec(&fresh, 0))
     }
 

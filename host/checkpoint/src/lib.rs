@@ -24,6 +24,7 @@ mod object_files;
 mod offset_log;
 mod place;
 mod plugin_store;
+mod prepared_store;
 mod resume;
 mod state_schemas;
 mod swap_log;
@@ -45,6 +46,7 @@ pub use offset_log::{
 };
 pub use place::open_files;
 pub use plugin_store::PluginStore;
+pub use prepared_store::{PreparedEntry, PreparedStore};
 pub use resume::{LogContents, ResumePoint, resume};
 pub use state_schemas::StateSchemas;
 pub use swap_log::{CanaryEvent, CanaryRecord, SwapEntry, SwapLog, SwapRecord};

@@ -137,6 +137,7 @@ mod tests {
             output: None,
             canary: None,
             inputs: BTreeMap::new(),
+            sink: None,
         }
     }
 

@@ -9,7 +9,7 @@ use crate::batch_log::batch_of;
 use crate::resume::{LogContents, hole, resume};
 use crate::{
     CheckpointError, CommitEntry, CommitLog, FallbackLog, LeaseRecord, Metadata, OffsetEntry, OffsetLog, PluginStore,
-    SwapLog, canary, lease, metadata, plugin_store, swap_log,
+    PreparedStore, SwapLog, canary, lease, metadata, plugin_store, swap_log,
 };
 use millstream_common::{BatchId, Digest, DurableFiles, Hint};
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,6 +97,17 @@ pub fn verify(files: &Arc<dyn DurableFiles>) -> Result<Report, CheckpointError> 
             None => report.add(path, "its name is no batch number", None),
         }
     }
+    let prepared = PreparedStore::new(Arc::clone(files));
+    for name in prepared.names()? {
+        let path = format!("{}/{name}", PreparedStore::FOLDER);
+        match batch_of(&name) {
+            Some(batch) => drop(report.take(&path, prepared.get(batch))?),
+            None => {
+                let way_out = Some(format!("move `{path}` out of the checkpoint"));
+                report.add(path, "its name is no batch number", way_out);
+            }
+        }
+    }
     let fallbacks = FallbackLog::new(Arc::clone(files));
     for name in fallbacks.names()? {
         let path = format!("{}/{name}", canary::FOLDER);
@@ -125,6 +136,7 @@ fn foreign_names(files: &Arc<dyn DurableFiles>, report: &mut Report) -> Result<(
         swap_log::FOLDER,
         canary::FOLDER,
         plugin_store::FOLDER,
+        PreparedStore::FOLDER,
     ];
     let names = files.list("").map_err(failed)?.into_iter().filter(|name| !known_files.contains(&&**name));
     let folders = files.list_folders("").map_err(failed)?;

@@ -185,8 +185,8 @@ fn commit(
     state: BTreeMap<String, Vec<serde_json::Value>>,
 ) -> Result<(), RuntimeError> {
     let CommitEntry { next_watermark_ms, canary, .. } = base.clone();
-    let (output, inputs) = (None, BTreeMap::new());
-    let done = CommitEntry { batch: entry.batch, next_watermark_ms, state, output, inputs, canary };
+    let (output, inputs, sink) = (None, BTreeMap::new(), None);
+    let done = CommitEntry { batch: entry.batch, next_watermark_ms, state, output, inputs, sink, canary };
     Ok(checkpoint.commit_log().add(&done)?)
 }
 

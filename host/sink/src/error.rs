@@ -1,6 +1,7 @@
 //! What can go wrong with a sink.
 
 use millstream_common::{BatchId, Fault, Hint, OptionError, OutputMode, QueryId};
+use millstream_wasm::WasmError;
 
 /// A sink could not be opened or written.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +75,27 @@ pub enum SinkError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A plugin failed.
+    #[error("sink `{sink}` cannot write batch {batch}")]
+    Plugin {
+        /// The sink's name in the plugin.
+        sink: String,
+        /// The batch.
+        batch: BatchId,
+        /// What became of the call.
+        #[source]
+        source: Box<WasmError>,
+    },
+    /// A batch is prepared elsewhere.
+    #[error("sink `{sink}` cannot end batch {batch}, whose rows are prepared in {by}")]
+    NotPrepared {
+        /// The sink.
+        sink: String,
+        /// The batch.
+        batch: BatchId,
+        /// Who has them.
+        by: String,
+    },
     /// Another query writes there.
     #[error("sink `{sink}` cannot write `{place}`: it belongs to query {owner}, and this is query {query}")]
     Foreign {
@@ -114,7 +136,10 @@ impl Hint for SinkError {
     fn fault(&self) -> Fault {
         match self {
             Self::Option(_) | Self::UnknownFormat { .. } | Self::Mode { .. } | Self::Schema { .. } => Fault::Query,
-            Self::Foreign { .. } | Self::Elsewhere { .. } | Self::Function { .. } => Fault::Query,
+            Self::Plugin { source, .. } => source.fault(),
+            Self::NotPrepared { .. } | Self::Foreign { .. } | Self::Elsewhere { .. } | Self::Function { .. } => {
+                Fault::Query
+            }
             Self::Unavailable { .. } | Self::Open { .. } => Fault::Outside,
             Self::Corrupt { .. } => Fault::Corrupt,
         }
@@ -122,6 +147,19 @@ impl Hint for SinkError {
 
     fn hint(&self) -> Option<String> {
         match self {
+            Self::Plugin { source, .. } => match **source {
+                WasmError::Deadline { .. } => Some("raise `deadline` of the plugin in the query file".into()),
+                WasmError::Memory { .. } => Some("raise `memory` of the plugin in the query file".into()),
+                WasmError::Trap { .. } | WasmError::Garbage { .. } | WasmError::Refused { .. } => Some(
+                    "fix the plugin and start the query again with it: the batch is written again; only rows that the plugin \
+                     names can be skipped by `on_fault`"
+                        .into(),
+                ),
+                _ => source.hint(),
+            },
+            Self::NotPrepared { .. } => {
+                Some("start the query once with the sink that it had, so that the batch comes to its end there".into())
+            }
             Self::Foreign { .. } => Some(
                 "give each query an output of its own; a new checkpoint makes a new query, which needs a new output"
                     .into(),

@@ -1,6 +1,7 @@
 //! Which connectors there are, by format name.
 
 use crate::{Sink, SinkContext, SinkError, SinkSpec};
+use arrow::datatypes::SchemaRef;
 use millstream_common::BatchId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,6 +13,15 @@ pub trait SinkFactory: Send + Sync {
     /// # Errors
     /// When an option does not fit.
     fn check(&self, spec: &SinkSpec) -> Result<(), SinkError>;
+
+    /// Whether it takes rows of these columns, as far as that can be told before a batch. Opens nothing.
+    ///
+    /// # Errors
+    /// When it does not.
+    fn check_columns(&self, spec: &SinkSpec, schema: &SchemaRef) -> Result<(), SinkError> {
+        let _ = (spec, schema);
+        Ok(())
+    }
 
     /// Whether a query whose next batch is `next` may go on here: a sink that must have every batch refuses a query that
     /// has written the ones before elsewhere. Creates nothing.

@@ -4,6 +4,7 @@ use crate::SinkError;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use millstream_common::{BatchId, Clock, Options, OutputMode, QueryId};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// What a user says about a sink, before it is opened.
@@ -75,6 +76,31 @@ pub trait Sink: Send {
     /// # Errors
     /// When the rows do not fit the sink, or the place cannot be written.
     fn add_batch(&mut self, batch: &SinkBatch<'_>) -> Result<SinkReport, SinkError>;
+
+    /// Of a sink with two phases: what the last [`add_batch`](Self::add_batch) made ready and nobody sees yet. It is kept with
+    /// the batch, and comes back in [`commit`](Self::commit) once the batch is done, or in [`abort`](Self::abort). `None`:
+    /// `add_batch` was all there is to it.
+    fn take_prepared(&mut self) -> Option<Value> {
+        None
+    }
+
+    /// Lets what a batch has prepared be seen, now or in an earlier life of the query. A second time changes nothing.
+    ///
+    /// # Errors
+    /// When it cannot be done now; and when this sink has not prepared it.
+    fn commit(&mut self, batch: BatchId, prepared: &Value) -> Result<(), SinkError> {
+        let _ = prepared;
+        Err(SinkError::NotPrepared { sink: self.description(), batch, by: "another sink".to_owned() })
+    }
+
+    /// Drops what a batch has prepared that is not done. A second time changes nothing.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    fn abort(&mut self, batch: BatchId, prepared: &Value) -> Result<(), SinkError> {
+        let _ = prepared;
+        Err(SinkError::NotPrepared { sink: self.description(), batch, by: "another sink".to_owned() })
+    }
 
     /// Ends connections. Idempotent.
     fn stop(&mut self) {}

@@ -22,7 +22,7 @@ use crate::export::Exports;
 use crate::limits::{HostState, PluginLimits};
 use crate::permissions::Permission;
 use crate::processor::ProcessorSignature;
-use crate::signature::{AggregateSignature, FunctionSignature, MigrationStep, SourceSignature};
+use crate::signature::{AggregateSignature, FunctionSignature, MigrationStep, SinkSignature, SourceSignature};
 use crate::{wasi, wire};
 
 /// A loaded component.
@@ -81,6 +81,11 @@ impl Component {
         &self.description.migrations
     }
 
+    /// Its sinks, in the order of their numbers.
+    pub fn sinks(&self) -> &[SinkSignature] {
+        &self.description.sinks
+    }
+
     /// The interfaces it imports: what it asks the host for.
     pub fn imports(&self) -> &[String] {
         &self.imports
@@ -111,7 +116,7 @@ impl Component {
         (0..).zip(self.functions()).find(|(_, function)| function.name == name)
     }
 
-    /// The names of all that SQL can call; sources are none of it.
+    /// The names of all that SQL can call; sources and sinks are none of it.
     pub fn names(&self) -> BTreeSet<String> {
         let functions = self.functions().iter().map(|function| &function.name);
         let aggregates = self.aggregates().iter().map(|function| &function.name);
@@ -122,6 +127,11 @@ impl Component {
     /// The number and signature of an aggregate function.
     pub fn aggregate(&self, name: &str) -> Option<(u32, &AggregateSignature)> {
         (0..).zip(self.aggregates()).find(|(_, function)| function.name == name)
+    }
+
+    /// The number and signature of a sink.
+    pub fn sink(&self, name: &str) -> Option<(u32, &SinkSignature)> {
+        (0..).zip(self.sinks()).find(|(_, sink)| sink.name == name)
     }
 
     /// The number and signature of a source.

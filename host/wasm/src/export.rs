@@ -16,6 +16,7 @@ use crate::wire::aggregate::{Accumulate, DescribeAggregates, Evaluate, Merge, Re
 use crate::wire::function::{CallScalar, CallTable, DescribeFunctions};
 use crate::wire::migration::{DescribeSteps, Migrate};
 use crate::wire::processor::{DescribeProcessors, Expire, Initialise, Process};
+use crate::wire::sink::{Abort, Close, Commit, DescribeSinks, Open, Prepare, ProcessRows};
 use crate::wire::source::{CommitOffset, DescribeSources, InitialOffset, LatestOffset, ReadPage};
 use crate::wire::{self, CallError};
 
@@ -102,7 +103,7 @@ fn check<E: Export>(func: &Func, store: &Store<HostState>) -> wasmtime::Result<(
 }
 
 /// The interfaces that this host calls. Every component has the first one, and at least one of the others.
-pub(crate) static INTERFACES: [Interface; 7] = [
+pub(crate) static INTERFACES: [Interface; 9] = [
     Interface { name: wire::DESCRIBE, functions: &[declared::<DescribeFunctions>()] },
     Interface { name: wire::SCALAR, functions: &[declared::<CallScalar>()] },
     Interface { name: wire::TABLE, functions: &[declared::<CallTable>()] },
@@ -136,6 +137,14 @@ pub(crate) static INTERFACES: [Interface; 7] = [
         ],
     },
     Interface { name: wire::MIGRATION, functions: &[declared::<DescribeSteps>(), declared::<Migrate>()] },
+    Interface {
+        name: wire::SINK,
+        functions: &[declared::<DescribeSinks>(), declared::<Open>(), declared::<ProcessRows>(), declared::<Close>()],
+    },
+    Interface {
+        name: wire::SINK_TRANSACTION,
+        functions: &[declared::<Prepare>(), declared::<Commit>(), declared::<Abort>()],
+    },
 ];
 
 /// Where the exports of a component are.

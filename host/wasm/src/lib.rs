@@ -42,11 +42,13 @@ pub use limits::PluginLimits;
 pub use permissions::{AskedAnew, HostPattern, HttpGrant, Permission, Permissions, check_authorities};
 pub use scope::Scope;
 pub use signature::{
-    AggregateSignature, FunctionKind, FunctionSignature, MigrationStep, SourceOption, SourceSignature, Volatility,
+    AggregateSignature, FunctionKind, FunctionSignature, MigrationStep, SinkOption, SinkSignature, SourceOption,
+    SourceSignature, Volatility,
 };
 pub use slice::{Slice, WHOLE};
 pub use slot::{
     CanaryFigures, DeadLetter, Difference, DifferenceKind, FaultPolicy, MigratedRows, PluginMetrics, PluginSlot,
-    RowFault, ScalarOutcome, SourceCalls, SourcePage, StatesOutcome, TableOutcome, differences,
+    RowFault, ScalarOutcome, SinkOutcome, SinkTarget, SourceCalls, SourcePage, StatesOutcome, TableOutcome,
+    differences, sink_fields,
 };
 pub use stamp::BatchStamp;

@@ -2,6 +2,8 @@
 //!
 //! The library is what the ones share that must misbehave below the SDK: the plain exports of the world.
 
+pub mod web_rows;
+
 /// The plain exports and imports of `function-plugin`.
 #[cfg(target_arch = "wasm32")]
 #[allow(missing_docs, unsafe_code, reason = "generated")]

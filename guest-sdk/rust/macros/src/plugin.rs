@@ -13,7 +13,8 @@ pub(crate) fn registered(function: &Ident) -> Ident {
 }
 
 /// The kinds, by the words before them.
-const KINDS: [&str; 5] = ["functions", "aggregates", "processors", "sources", "migrations"];
+const KINDS: [&str; 7] =
+    ["functions", "aggregates", "processors", "sources", "migrations", "sinks", "transactional_sinks"];
 
 /// One kind and what is of it: `aggregates: TopK, Mean`. Functions need no word.
 struct Section {
@@ -59,14 +60,23 @@ pub(crate) fn expand(list: TokenStream) -> TokenStream {
     };
     let (functions, aggregates) = (of_kind("functions"), of_kind("aggregates"));
     let processors = of_kind("processors");
+    let (sinks, transactional) = (of_kind("sinks"), of_kind("transactional_sinks"));
+    if let (Some(_), Some(other)) = (sinks.first(), transactional.first()) {
+        let message = "all sinks of a plugin are transactional, or none is: make two plugins";
+        return Error::new_spanned(other, message).to_compile_error();
+    }
+    let has_sinks = !sinks.is_empty() || !transactional.is_empty();
     let sources = of_kind("sources");
-    if functions.is_empty() && aggregates.is_empty() && processors.is_empty() && sources.is_empty() {
+    let has_functions = !functions.is_empty() || !aggregates.is_empty() || !processors.is_empty();
+    if !has_functions && sources.is_empty() && !has_sinks {
         let message = "list what the plugin has: `plugin!(words, tokens);`, `plugin!(heat; aggregates: TopK);`";
         return Error::new(Span::call_site(), message).to_compile_error();
     }
     let export_functions = (!functions.is_empty()).then(|| export("functions"));
     let export_aggregates = (!aggregates.is_empty()).then(|| export("aggregates"));
     let export_processors = (!processors.is_empty()).then(|| export("processors"));
+    let export_sinks = has_sinks.then(|| export("sinks"));
+    let export_transactions = (!transactional.is_empty()).then(|| export("transactions"));
     let export_sources = (!sources.is_empty()).then(|| export("sources"));
     let migrations = of_kind("migrations");
     let export_migrations = (!migrations.is_empty()).then(|| export("migrations"));
@@ -91,6 +101,12 @@ pub(crate) fn expand(list: TokenStream) -> TokenStream {
             fn processors() -> ::std::vec::Vec<::millstream_sdk::private::RegisteredProcessor> {
                 ::std::vec![#(::millstream_sdk::private::processor::<#processors>()),*]
             }
+            fn sinks() -> ::std::vec::Vec<::millstream_sdk::private::RegisteredSink> {
+                ::std::vec![
+                    #(::millstream_sdk::private::sink::<#sinks>(),)*
+                    #(::millstream_sdk::private::transactional_sink::<#transactional>(),)*
+                ]
+            }
             fn sources() -> ::std::vec::Vec<::millstream_sdk::private::RegisteredSource> {
                 ::std::vec![#(::millstream_sdk::private::source::<#sources>()),*]
             }
@@ -105,6 +121,8 @@ pub(crate) fn expand(list: TokenStream) -> TokenStream {
         #export_processors
         #export_sources
         #export_migrations
+        #export_sinks
+        #export_transactions
     }
 }
 

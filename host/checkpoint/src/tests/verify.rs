@@ -1,5 +1,5 @@
 use super::{commit, memory, offset};
-use crate::{Checkpoint, CheckpointError, verify};
+use crate::{Checkpoint, CheckpointError, PreparedEntry, verify};
 use millstream_common::{BatchId, Digest, DurableFiles};
 use std::sync::Arc;
 
@@ -101,4 +101,22 @@ fn a_damaged_batch_does_not_hide_the_others() {
     let report = verify(&files).unwrap();
     assert_eq!(report.offsets, (0..3).map(BatchId).collect::<Vec<_>>());
     assert_eq!(report.findings.len(), 1, "{:?}", report.findings);
+}
+
+#[test]
+fn what_a_sink_holds_ready_is_part_of_a_checkpoint_and_read_like_everything_else() {
+    let (files, _) = sample();
+    let prepared = Checkpoint::open(Arc::clone(&files)).unwrap().prepared();
+    let entry = |token: &str| PreparedEntry { batch: BatchId(3), sink: serde_json::json!({ "token": token }) };
+    prepared.put(&entry("first attempt")).unwrap();
+    prepared.put(&entry("second attempt")).unwrap();
+    assert_eq!(prepared.all().unwrap(), [entry("second attempt")]);
+    assert!(paths(&files).is_empty());
+    files.put_over("prepared/3", "torn".into()).unwrap();
+    files.put_new("prepared/x", "".into()).unwrap();
+    assert_eq!(paths(&files), ["prepared/3", "prepared/x"]);
+    assert!(matches!(prepared.get(BatchId(3)), Err(CheckpointError::Foreign { .. })));
+    prepared.remove(BatchId(3)).unwrap();
+    prepared.remove(BatchId(3)).unwrap();
+    assert_eq!(prepared.get(BatchId(3)).unwrap(), None);
 }

@@ -12,7 +12,7 @@
 
 mod inputs;
 
-use crate::query::{RunningPlugin, check_mode, check_sink, load_plugins, query_input, read_tables};
+use crate::query::{RunningPlugin, check_mode, check_sink, load_plugins, query_input, read_tables, with_plugin_sink};
 use crate::{QuerySpec, RuntimeError, Session};
 use inputs::FrozenInputs;
 use millstream_common::{BatchId, BatchTime, OutputMode, QueryId, StopSignal};
@@ -44,11 +44,12 @@ pub fn run_batch_query(
     spec: &QuerySpec,
     stop: &StopSignal,
 ) -> Result<Option<BatchQuerySummary>, RuntimeError> {
-    check_sink(session, spec)?;
     refuse_dead_letters(spec)?;
     let plugins = load_plugins(&session.plugin_host()?, &spec.plugins)?;
     let slots: Vec<_> = plugins.iter().map(|plugin: &RunningPlugin| Arc::clone(&plugin.slot)).collect();
-    let session = &session.with_plugin_sources(&slots);
+    let session = session.with_plugin_sources(&slots);
+    let session = &with_plugin_sink(&session, spec, slots.clone());
+    check_sink(session, spec)?;
     let tables = read_tables(session, &spec.tables, stop)?;
     let batch_time = BatchTime::default();
     let time_ms = session.clock().now_ms();
@@ -58,6 +59,7 @@ pub fn run_batch_query(
     let input = query_input(session, spec, tables, slots, &batch_time)?;
     let inputs = Arc::new(FrozenInputs::open(session, spec, stop)?);
     let plan = plan_batch_query(&input, Arc::clone(&inputs) as _)?;
+    session.sinks().factory(&spec.sink)?.check_columns(&spec.sink, &plan.schema)?;
     let context = SinkContext {
         query: QueryId(uuid::Uuid::new_v4()),
         query_name: spec.name.clone(),
@@ -69,6 +71,10 @@ pub fn run_batch_query(
     let Some(rows) = plan.execute(&|| stop.is_set()).map_err(from_execution)? else { return Ok(None) };
     let batch = SinkBatch { id: BatchId::FIRST, schema: &plan.schema, rows: &rows, mode: OutputMode::Append };
     let report = sink.add_batch(&batch)?;
+    // Nobody waits for anything else.
+    if let Some(prepared) = sink.take_prepared() {
+        sink.commit(batch.id, &prepared)?;
+    }
     sink.stop();
     Ok(Some(BatchQuerySummary { rows_in: inputs.rows(), rows_out: report.rows, sink: sink.description() }))
 }

@@ -28,6 +28,9 @@ pub struct ComponentReport {
     /// The steps by which it migrates state, for people.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub migrations: Vec<String>,
+    /// Its sinks, for people.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sinks: Vec<String>,
 }
 
 /// A function of a component.
@@ -95,6 +98,7 @@ pub fn component(session: &Session, name: &str, bytes: &[u8]) -> Result<Componen
         processors: component.processors().iter().map(ToString::to_string).collect(),
         sources: component.sources().iter().map(ToString::to_string).collect(),
         migrations: component.migrations().iter().map(ToString::to_string).collect(),
+        sinks: component.sinks().iter().map(ToString::to_string).collect(),
     })
 }
 

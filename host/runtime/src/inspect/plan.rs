@@ -54,14 +54,15 @@ pub fn check(session: &Session, spec: &QuerySpec) -> Result<CheckedQuery, Runtim
         recovered.restore_settings(&mut spec.settings)?;
     }
     let spec = &spec;
-    check_sink(session, spec)?;
     let host = session.plugin_host()?;
     let mut slots = Vec::new();
     for plugin in &spec.plugins {
         let component = host.load(&plugin.name, &plugin.component)?;
         slots.push(PluginSlot::new(&plugin.name, Arc::clone(&host), component, plugin.limits.clone(), plugin.on_fault));
     }
-    let session = &session.with_plugin_sources(&slots);
+    let session = session.with_plugin_sources(&slots);
+    let session = &crate::query::with_plugin_sink(&session, spec, slots.clone());
+    check_sink(session, spec)?;
     let tables = empty_tables(session, spec)?;
     let mut plan = crate::query::plan(session, spec, tables, slots, &BatchTime::default())?;
     if let Some(recovered) = &recovered {

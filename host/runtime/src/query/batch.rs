@@ -4,9 +4,11 @@
 //! 2. the sources may forget what came before N;
 //! 3. the operators run over the rows of N, state in memory goes from version N to N+1;
 //! 4. the changes of state become durable files that nobody names yet;
-//! 5. the sink takes the rows: the same N twice counts once;
+//! 5. the sink takes the rows: the same N twice counts once; one with two phases prepares them, and what it prepared is
+//!    kept;
 //! 6. the watermark advances from what N showed;
-//! 7. the commit log gets the entry that names the state's files: batch N is done.
+//! 7. the commit log gets the entry that names the state's files: batch N is done;
+//! 8. a sink with two phases lets the rows be seen.
 //!
 //! A crash between any two of them leaves a checkpoint from which the same batch is run again, or the next one.
 
@@ -15,6 +17,7 @@ use super::fork::{Output, Ran};
 use super::input_digest;
 use super::late_rows;
 use super::output_digest::output_digest;
+use super::prepared;
 use super::progress::{
     PluginProgress, Progress, SinkProgress, SourceProgress, StateOperatorProgress, TenantProgress, iso_ms, rate,
 };
@@ -52,6 +55,7 @@ pub(super) fn execute(run: &mut QueryRun, definition: Definition) -> Result<Prog
     let outcome = steps(run, &definition);
     if outcome.is_err() {
         run.pipeline.abort();
+        prepared::give_up(run);
     }
     outcome
 }
@@ -85,10 +89,13 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
     let rows = computed(run, entry, (&mut inputs, definition.is_logged), true)?;
     let tally = canary::tally(run);
     let manifests = prepare_state(run)?;
-    keep_dead_letters(run, entry)?;
+    let mut letters = dead_letters(run, entry);
     let output = if run.settings.output_digests { Some(digest(run, entry.batch, &rows)?) } else { None };
     let report =
         run.sink.add_batch(&SinkBatch { id: entry.batch, schema: &run.schema, rows: &rows, mode: run.mode })?;
+    letters.push_str(&dead_letters(run, entry));
+    prepared::keep(run, entry.batch)?;
+    keep_dead_letters(run, entry, letters)?;
     let late = run.pipeline.take_late_rows();
     if let Some(sink) = &mut run.late_sink {
         late_rows::write(sink.as_mut(), entry.batch, &late)?;
@@ -98,10 +105,13 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
     let seen = run.pipeline.take_event_times();
     let next_watermark = advance_watermark(run, &seen, entry.batch_time_ms);
     run.lease.renew(run.clock.now_ms())?;
-    let commits = run.checkpoint.commit_log();
-    commits.add_state(entry.batch, next_watermark, &manifests, (output.as_ref(), &pins), tally.as_ref())?;
+    let sink = prepared::about_to_be_done(run);
+    let pins = (output.as_ref(), &pins, sink.as_ref());
+    run.checkpoint.commit_log().add_state(entry.batch, next_watermark, &manifests, pins, tally.as_ref())?;
+    prepared::is_done(run);
     canary::done(&mut run.plugins, tally);
     done(run, entry, manifests)?;
+    prepared::commit(run)?;
     timer.step(run, "commitOffsets");
     let progress = progress(run, definition, timer, &rows_per_source, (&seen, &late), &report);
     if let Some(inputs) = shown {
@@ -226,9 +236,8 @@ fn prepare_state(run: &mut QueryRun) -> Result<BTreeMap<OperatorUid, Vec<StateMa
     Ok(manifests)
 }
 
-/// Rows that a plugin could not take, with what is needed to find and replay them. Written over when the batch is run
-/// again: the rows are the same.
-fn keep_dead_letters(run: &mut QueryRun, entry: &OffsetEntry) -> Result<(), RuntimeError> {
+/// Rows that plugins could not take since the last question, with what is needed to find and replay them.
+fn dead_letters(run: &QueryRun, entry: &OffsetEntry) -> String {
     let mut lines = String::new();
     for plugin in &run.plugins {
         for letter in plugin.slot.take_dead_letters() {
@@ -245,6 +254,11 @@ fn keep_dead_letters(run: &mut QueryRun, entry: &OffsetEntry) -> Result<(), Runt
             lines.push('\n');
         }
     }
+    lines
+}
+
+/// Keeps the dead letters of a batch. Written over when it is run again: the rows are the same.
+fn keep_dead_letters(run: &QueryRun, entry: &OffsetEntry, lines: String) -> Result<(), RuntimeError> {
     if lines.is_empty() {
         return Ok(());
     }

@@ -76,6 +76,7 @@ pub(super) fn take(run: &mut QueryRun, request: &SwapRequest) -> Result<Result<U
         output: None,
         canary: None,
         inputs: BTreeMap::new(),
+        sink: None,
     };
     run.checkpoint.commit_log().add(&done)?;
     let retained = named_files(&done)?;
@@ -145,8 +146,9 @@ fn make(run: &mut QueryRun, request: &SwapRequest) -> Result<Made, RuntimeError>
 
 /// The query as it is planned with the components that stand in the slots now.
 fn plan(run: &QueryRun) -> Result<StreamingPlan, RuntimeError> {
-    let slots = run.plugins.iter().map(|plugin| Arc::clone(&plugin.slot)).collect();
-    open::plan(&run.session, &run.spec, run.tables.clone(), slots, &run.batch_time)
+    let slots: Vec<_> = run.plugins.iter().map(|plugin| Arc::clone(&plugin.slot)).collect();
+    let session = open::with_plugin_sink(&run.session, &run.spec, slots.clone());
+    open::plan(&session, &run.spec, run.tables.clone(), slots, &run.batch_time)
 }
 
 fn define(run: &mut QueryRun, entry: &OffsetEntry, swap: &Unlogged) -> Result<(), RuntimeError> {

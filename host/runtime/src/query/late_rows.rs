@@ -25,6 +25,12 @@ pub(super) fn open(
     context: SinkContext,
 ) -> Result<Option<Box<dyn Sink>>, RuntimeError> {
     let Some(late) = &spec.late_rows else { return Ok(None) };
+    if open::is_plugin(late) {
+        return Err(RuntimeError::Invalid {
+            reason: "late rows cannot go to a sink of a plugin".into(),
+            hint: Some("give `[late_rows]` another format, such as `json`".into()),
+        });
+    }
     if late.format == spec.sink.format && late.options.get("path") == spec.sink.options.get("path") {
         return Err(RuntimeError::Invalid {
             reason: "late rows are to go where the result goes".into(),

@@ -12,7 +12,8 @@ use millstream_checkpoint::{Checkpoint, PluginPin, ResumePoint};
 use millstream_common::{BatchTime, Digest, Options, OutputMode, ReadLimit, SqlSettings, StopSignal};
 use millstream_operators::LateRowsPolicy;
 use millstream_plan::{BeyondSpark, PlanSettings, QueryInput, StaticTable, StreamInput, StreamingPlan};
-use millstream_sink::{Guarantee, Sink, SinkContext, SinkError};
+use millstream_sink::connectors::plugin::{self, PluginSinkFactory};
+use millstream_sink::{Guarantee, Sink, SinkContext, SinkError, SinkSpec};
 use millstream_source::{Offset, Source, SourceContext, SourceSpec};
 use millstream_wasm::{PluginHost, PluginSlot};
 use std::sync::Arc;
@@ -139,7 +140,7 @@ pub(crate) fn folder_of_its_own(what: &str) -> Result<tempfile::TempDir, Runtime
     })
 }
 
-/// Plans the query.
+/// Plans the query. The session knows its sink.
 pub(crate) fn plan(
     session: &Session,
     spec: &QuerySpec,
@@ -147,7 +148,14 @@ pub(crate) fn plan(
     plugins: Vec<Arc<PluginSlot>>,
     batch_time: &BatchTime,
 ) -> Result<StreamingPlan, RuntimeError> {
+    let sink = match is_plugin(&spec.sink) {
+        true => Some(PluginSinkFactory::new(plugins.clone()).sink_name(&spec.sink)?),
+        false => None,
+    };
     let mut plan = millstream_plan::plan(&query_input(session, spec, tables, plugins, batch_time)?)?;
+    session.sinks().factory(&spec.sink)?.check_columns(&spec.sink, &plan.schema)?;
+    // A sink of a plugin is used like a function: a swap looks at it.
+    plan.functions.extend(sink);
     plan.functions.extend(plugin_sources(session, spec, &plan));
     Ok(plan)
 }
@@ -230,6 +238,19 @@ pub(super) fn sources(
         running.push(RunningSource { name: slot.stream.clone(), source, at });
     }
     Ok(running)
+}
+
+/// The session with the sinks of these plugins, if the query writes to one.
+pub(crate) fn with_plugin_sink(session: &Session, spec: &QuerySpec, slots: Vec<Arc<PluginSlot>>) -> Session {
+    match is_plugin(&spec.sink) {
+        true => session.with_sink(plugin::FORMAT, Arc::new(PluginSinkFactory::new(slots))),
+        false => session.clone(),
+    }
+}
+
+/// Whether a sink is one of a plugin.
+pub(super) fn is_plugin(sink: &SinkSpec) -> bool {
+    sink.format.eq_ignore_ascii_case(plugin::FORMAT)
 }
 
 /// Checks the sink's options; opens nothing.

@@ -39,11 +39,12 @@ impl Planned {
         checkpoint: Option<&Checkpoint>,
         stop: &StopSignal,
     ) -> Result<Self, RuntimeError> {
-        open::check_sink(session, spec)?;
         let host = session.plugin_host()?;
         let plugins = open::plugins(&host, &spec.plugins, (recovered, components), checkpoint)?;
         let slots: Vec<_> = plugins.iter().map(|plugin| Arc::clone(&plugin.slot)).collect();
         let session = session.with_plugin_sources(&slots);
+        let session = open::with_plugin_sink(&session, spec, slots.clone());
+        open::check_sink(&session, spec)?;
         let tables = open::tables(&session, &spec.tables, stop)?;
         let batch_time = BatchTime::default();
         let mut plan = open::plan(&session, spec, tables.clone(), slots, &batch_time)?;

@@ -7,6 +7,7 @@ use super::input_digest::InputPins;
 use super::late_rows;
 use super::open::{self, RunningPlugin, RunningSource};
 use super::planned::{Components, Planned};
+use super::prepared::{self, Prepared, Remains};
 use super::progress::Progress;
 use super::recovery::{self, Recovered, RetainedFiles};
 use super::restart::{self, Later};
@@ -62,6 +63,8 @@ pub struct QueryRun {
     pub(super) host: Arc<PluginHost>,
     pub(super) sink: Box<dyn Sink>,
     pub(super) late_sink: Option<Box<dyn Sink>>,
+    /// What the sink holds ready.
+    pub(super) prepared: Option<Prepared>,
     pub(super) batch_time: BatchTime,
     pub(super) has_watermark: bool,
     pub(super) tracker: WatermarkTracker,
@@ -173,6 +176,10 @@ impl QueryRun {
         let mut connectors = recovery::connectors(&session, &spec)?;
         connectors.retain(|name, _| sources.iter().any(|source| source.name == *name));
         let context = SinkContext { query: id, query_name: spec.name.clone(), clock: Arc::clone(&clock) };
+        if components.is_none() {
+            let (session, checkpoint, plugins, host) = (&session, &checkpoint, &*plugins, &host);
+            Remains { session, spec: &spec, checkpoint, host, plugins }.end(&context)?;
+        }
         let late_sink = late_rows::open(&session, &spec, context.clone())?;
         let sink = open::sink(&session, &spec, context)?;
 
@@ -206,6 +213,7 @@ impl QueryRun {
             host,
             sink,
             late_sink,
+            prepared: None,
             batch_time,
             has_watermark: !plan.watermark_nodes.is_empty(),
             tracker,
@@ -274,6 +282,7 @@ impl QueryRun {
     /// When a step fails. State is as before the batch; calling again runs the same batch again.
     pub fn run_next(&mut self) -> Result<Option<Progress>, RuntimeError> {
         let trigger_ms = self.clock.now_ms();
+        prepared::commit(self)?;
         let definition = match self.unfinished.clone() {
             Some(entry) => Some(Definition { entry, is_logged: true, latest_ms: 0, trigger_ms }),
             None => self.define(trigger_ms)?,
@@ -557,6 +566,9 @@ fn explain(logical: &str, pipeline: &mut Pipeline, sources: &[(String, String)],
         }
         for function in component.aggregates() {
             text.push_str(&format!("  {function}\n"));
+        }
+        for sink in component.sinks() {
+            text.push_str(&format!("  {sink}\n"));
         }
     }
     text

@@ -160,6 +160,16 @@ impl Question<'_> {
         let used = planned.as_ref().map(|planned| &planned.functions);
         let names = old.functions().iter().map(|function| &function.name);
         let names = names.chain(old.aggregates().iter().map(|function| &function.name));
+        let sinks: Vec<&String> = old
+            .sinks()
+            .iter()
+            .map(|sink| &sink.name)
+            .filter(|name| used.is_some_and(|used| used.contains(*name)))
+            .collect();
+        if let Some(sink) = sinks.first() {
+            report.notes.push(format!("sink `{sink}` is not called: what it writes is not compared"));
+        }
+        let names = names.chain(sinks);
         let names = names.chain(old.sources().iter().map(|source| &source.name));
         report.used = names.filter(|name| used.is_none_or(|used| used.contains(*name))).cloned().collect();
         if old.sources().iter().any(|source| report.used.contains(&source.name)) {

@@ -7,6 +7,7 @@ pub mod foreach;
 pub mod foreach_batch;
 pub mod memory;
 pub mod noop;
+pub mod plugin;
 
 use crate::SinkRegistry;
 use std::sync::Arc;

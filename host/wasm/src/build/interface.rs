@@ -11,7 +11,8 @@ use super::files::write;
 /// What a plugin may ask the host for beside `log`.
 pub const IMPORTS: [&str; 4] = ["clock", "random", "config", "http"];
 /// The kinds that a plugin may have.
-pub const EXPORTS: [&str; 6] = ["scalar", "table", "aggregate", "processor", "source", "migration"];
+pub const EXPORTS: [&str; 8] =
+    ["scalar", "table", "aggregate", "processor", "source", "migration", "sink", "sink-transaction"];
 /// The name of the world that [`write_interface`] makes.
 pub const WORLD: &str = "plugin";
 
@@ -22,9 +23,9 @@ macro_rules! interface_files {
 }
 
 /// The interfaces, one per file.
-const INTERFACES: [(&str, &str); 13] = interface_files!(
+const INTERFACES: [(&str, &str); 15] = interface_files!(
     "types" "describe" "log" "clock" "random" "config" "http"
-    "scalar" "table" "aggregate" "processor" "source" "migration"
+    "scalar" "table" "aggregate" "processor" "source" "migration" "sink" "sink-transaction"
 );
 
 /// The line that names the package and its version.

@@ -30,8 +30,11 @@ const NODE: Tool = Tool {
     below: "javascript/node_modules/.bin",
     install: "install Node.js 20 or later",
 };
-/// What the SDK exports.
-const EXPORTS: [&str; 6] = ["scalar", "table", "aggregate", "processor", "source", "migration"];
+/// What the SDK exports when the project does not say it. A component that has `sink-transaction` has it for all its sinks,
+/// so that is asked for.
+const EXPORTS: [&str; 7] = ["scalar", "table", "aggregate", "processor", "source", "migration", "sink"];
+/// What is asked for only.
+const TRANSACTION: &str = "sink-transaction";
 
 /// Builds the component.
 pub(super) fn build(job: &Job<'_>) -> Result<PathBuf, BuildError> {
@@ -56,12 +59,15 @@ pub(super) fn build(job: &Job<'_>) -> Result<PathBuf, BuildError> {
 /// The script's first file: what the plugin exports is registered, what the interface wants is exported.
 fn entry_text(plugin: &Path, exports: &[&str]) -> String {
     let plugin = serde_json::Value::from(plugin.to_string_lossy());
+    let is_transactional = exports.contains(&TRANSACTION);
+    let names = exports.iter().map(|name| if *name == TRANSACTION { "sinkTransaction" } else { name });
     format!(
         "import * as plugin from {plugin};\n\
-         import {{ offer }} from \"millstream-sdk/component\";\n\
+         import {{ checkSinks, offer }} from \"millstream-sdk/component\";\n\
          offer(plugin);\n\
+         checkSinks({is_transactional});\n\
          export {{ describe, {} }} from \"millstream-sdk/component\";\n",
-        exports.join(", ")
+        names.collect::<Vec<_>>().join(", ")
     )
 }
 

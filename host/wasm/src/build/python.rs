@@ -24,8 +24,9 @@ const PYTHON: Tool = Tool {
     below: "python/bin",
     install: "install Python 3.10 or later",
 };
-/// What the SDK exports.
-const EXPORTS: [&str; 6] = ["scalar", "table", "aggregate", "processor", "source", "migration"];
+/// What the SDK exports when the project does not say it. A component that has `sink-transaction` has it for all its sinks,
+/// so that is asked for.
+const EXPORTS: [&str; 7] = ["scalar", "table", "aggregate", "processor", "source", "migration", "sink"];
 /// The module that componentize-py takes for the plugin: the SDK's exports, filled by the plugin's registrations.
 const MODULE: &str = "millstream_component";
 
@@ -66,7 +67,8 @@ fn traceback(said: &str) -> String {
 
 /// The text of the module: importing the plugin registers its functions.
 fn module(plugin: &str, exports: &[&str]) -> String {
-    let class = |name: &&str| name[..1].to_uppercase() + &name[1..];
+    let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
+    let class = |name: &&str| name.split('-').map(capital).collect::<String>();
     let classes: Vec<_> = exports.iter().map(class).collect();
     format!("import {plugin}\nfrom millstream.component import Describe, {}\n", classes.join(", "))
 }

@@ -39,7 +39,7 @@ pub(super) fn wrap(module: &Path, work: &Path, component: &Path, memory: Adapter
     let wrong = |reason: String| BuildError::Componentize { module: module.to_owned(), reason };
     let world = world(&bytes).map_err(|error| wrong(error.to_string()))?;
     if world.exports.is_empty() {
-        return Err(wrong("it exports no functions of SQL, no aggregates and no processors".into()));
+        return Err(wrong("it exports no functions of SQL, no aggregates, no processors and no sinks".into()));
     }
     let wit = work.join("wit");
     write_interface(&wit, &world.exports, &world.imports)?;

@@ -12,6 +12,7 @@ mod fields;
 mod function;
 mod migration;
 mod processor;
+mod sink;
 mod source;
 
 use std::collections::HashSet;
@@ -20,12 +21,13 @@ use crate::call::{Failure, Instance};
 use crate::export::Exports;
 use crate::limits::PluginLimits;
 use crate::processor::ProcessorSignature;
-use crate::signature::{AggregateSignature, FunctionSignature, MigrationStep, SourceSignature};
+use crate::signature::{AggregateSignature, FunctionSignature, MigrationStep, SinkSignature, SourceSignature};
 use crate::wire;
 use crate::wire::aggregate::{AggregateFunction, DescribeAggregates};
 use crate::wire::function::{DescribeFunctions, Function};
 use crate::wire::migration::{DescribeSteps, Step};
 use crate::wire::processor::{DescribeProcessors, ProcessorType};
+use crate::wire::sink::{DescribeSinks, SinkType};
 use crate::wire::source::{DescribeSources, SourceType};
 use fields::check_identifier;
 
@@ -40,6 +42,7 @@ pub(crate) struct Description {
     pub(crate) processors: Vec<ProcessorSignature>,
     pub(crate) sources: Vec<SourceSignature>,
     pub(crate) migrations: Vec<MigrationStep>,
+    pub(crate) sinks: Vec<SinkSignature>,
 }
 
 /// The same as the guest told it.
@@ -50,6 +53,7 @@ pub(crate) struct Told {
     processors: Vec<ProcessorType>,
     sources: Vec<SourceType>,
     migrations: Vec<Step>,
+    sinks: Vec<SinkType>,
 }
 
 /// Asks a component for everything that it offers.
@@ -68,6 +72,9 @@ pub(crate) fn ask(instance: &mut Instance, exports: &Exports) -> Result<Told, Fa
     if exports.has(wire::MIGRATION) {
         told.migrations = instance.call::<DescribeSteps>(&limits, ())?;
     }
+    if exports.has(wire::SINK) {
+        told.sinks = instance.call::<DescribeSinks>(&limits, ())?;
+    }
     Ok(told)
 }
 
@@ -80,12 +87,17 @@ impl Description {
         let aggregates = names.each("aggregate function", told.aggregates, |f| &f.name, aggregate::signature)?;
         let processors = names.each("processor", told.processors, |p| &p.name, processor::signature)?;
         let sources = names.each("source", told.sources, |s| &s.name, source::signature)?;
+        let is_transactional = has(wire::SINK_TRANSACTION);
+        if is_transactional && !has(wire::SINK) {
+            return Err(format!("it exports `{}` without `{}`", wire::SINK_TRANSACTION, wire::SINK));
+        }
+        let sinks = names.each("sink", told.sinks, |s| &s.name, |s| sink::signature(s, is_transactional))?;
         match names.0.len() {
             0 => Err("it has no functions".into()),
             many if many > THINGS => Err(format!("it has {many} functions, more than {THINGS}")),
             _ => {
                 let migrations = migration::steps(told.migrations)?;
-                Ok(Self { functions, aggregates, processors, sources, migrations })
+                Ok(Self { functions, aggregates, processors, sources, migrations, sinks })
             }
         }
     }

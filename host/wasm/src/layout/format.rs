@@ -39,6 +39,46 @@ pub(crate) fn parse(format: &str) -> Result<Format, String> {
     Ok(Format::Leaf(leaf))
 }
 
+/// The format string of a type; of a list or struct that of the node itself.
+pub(crate) fn name(data_type: &DataType) -> Result<String, String> {
+    let leaf = match data_type {
+        DataType::List(_) => "+l",
+        DataType::Struct(_) => "+s",
+        DataType::Boolean => "b",
+        DataType::Int8 => "c",
+        DataType::UInt8 => "C",
+        DataType::Int16 => "s",
+        DataType::UInt16 => "S",
+        DataType::Int32 => "i",
+        DataType::UInt32 => "I",
+        DataType::Int64 => "l",
+        DataType::UInt64 => "L",
+        DataType::Float32 => "f",
+        DataType::Float64 => "g",
+        DataType::Utf8 => "u",
+        DataType::Binary => "z",
+        DataType::Date32 => "tdD",
+        DataType::Timestamp(TimeUnit::Microsecond, None) => "tsu:",
+        DataType::Timestamp(TimeUnit::Microsecond, Some(zone)) if &**zone == "UTC" => "tsu:UTC",
+        DataType::Decimal128(precision, scale) if *scale >= 0 && scale.unsigned_abs() <= *precision => {
+            return Ok(format!("d:{precision},{scale}"));
+        }
+        other => return Err(format!("type {other} is not one that plugins can use")),
+    };
+    Ok(leaf.to_owned())
+}
+
+/// Whether a type and all that is in it may cross the boundary.
+pub(crate) fn check(data_type: &DataType) -> Result<(), String> {
+    name(data_type)?;
+    match data_type {
+        DataType::List(item) => check(item.data_type()),
+        DataType::Struct(fields) if fields.is_empty() => Err("a struct without fields is nothing to plugins".into()),
+        DataType::Struct(fields) => fields.iter().try_for_each(|field| check(field.data_type())),
+        _ => Ok(()),
+    }
+}
+
 fn decimal(format: &str) -> Result<Format, String> {
     let unknown = || {
         format!(

@@ -2,10 +2,12 @@
 
 mod aggregate;
 mod migration;
+mod sink;
 mod source;
 
 pub use aggregate::AggregateSignature;
 pub use migration::MigrationStep;
+pub use sink::{SinkOption, SinkSignature};
 pub use source::{SourceOption, SourceSignature};
 
 use arrow::datatypes::FieldRef;

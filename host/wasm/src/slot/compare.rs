@@ -8,7 +8,7 @@ use std::slice;
 
 use crate::component::Component;
 use crate::processor::{ProcessorSignature, VariableSignature};
-use crate::signature::{AggregateSignature, FunctionSignature, SourceSignature};
+use crate::signature::{AggregateSignature, FunctionSignature, SinkSignature, SourceSignature};
 
 /// What follows from a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,9 +66,23 @@ pub fn differences(old: &Component, new: &Component, used: Option<&BTreeSet<Stri
             Some((_, after)) => compare_sources(before, after, &mut found),
         }
     }
+    let mut wanted = Vec::new();
+    for before in old.sinks().iter().filter(|before| is_used(&before.name)) {
+        match new.sink(&before.name) {
+            None => found.push(format!("sink `{}` is gone", before.name)),
+            Some((_, after)) => {
+                compare_sinks(before, after, &mut found);
+                if before.transactional && !after.transactional {
+                    wanted
+                        .push(format!("sink `{}` wrote each row once, and would write it at least once", before.name));
+                }
+            }
+        }
+    }
     let of_kind = |kind: DifferenceKind| move |what| Difference { kind, what };
     let mut differences: Vec<Difference> = found.into_iter().map(of_kind(DifferenceKind::Signature)).collect();
     differences.extend(of_state.into_iter().map(of_kind(DifferenceKind::State)));
+    differences.extend(wanted.into_iter().map(of_kind(DifferenceKind::Permission)));
     for permission in new.asks_for().difference(&old.asks_for()) {
         let what = format!("it asks for a new permission: `{permission}`");
         differences.push(Difference { kind: DifferenceKind::Permission, what });
@@ -92,6 +106,32 @@ fn compare(before: &FunctionSignature, after: &FunctionSignature, differences: &
     if before.volatility != after.volatility {
         let (old, new) = (before.volatility, after.volatility);
         differences.push(format!("function `{name}` was {old:?} and is {new:?}").to_lowercase());
+    }
+}
+
+/// What a query that writes to it would notice. A sink that takes any columns, or more modes, takes what it took.
+fn compare_sinks(before: &SinkSignature, after: &SinkSignature, differences: &mut Vec<String>) {
+    let name = &before.name;
+    if !after.columns.is_empty() && before.columns.is_empty() {
+        differences.push(format!("sink `{name}` took any columns and takes {} of its own", after.columns.len()));
+    } else if !after.columns.is_empty() {
+        columns(name, "column", &before.columns, &after.columns, differences);
+        for (old, new) in before.columns.iter().zip(&after.columns) {
+            if old.is_nullable() && !new.is_nullable() {
+                differences.push(format!("column `{}` of `{name}` might be null and is never null", old.name()));
+            }
+        }
+    }
+    for mode in before.modes.iter().filter(|mode| !after.modes.contains(mode)) {
+        differences.push(format!("sink `{name}` took output mode {mode} and does not"));
+    }
+    for option in before.options.iter().filter(|option| after.option(&option.name).is_none()) {
+        differences.push(format!("sink `{name}` had the option `{}` and does not", option.name));
+    }
+    for option in after.options.iter().filter(|option| option.required) {
+        if before.option(&option.name).is_none_or(|known| !known.required) {
+            differences.push(format!("sink `{name}` must be given the option `{}`, and need not before", option.name));
+        }
     }
 }
 

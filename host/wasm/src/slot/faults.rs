@@ -6,6 +6,7 @@
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, FieldRef, Schema};
 use arrow::json::writer::{LineDelimited, WriterBuilder};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -21,8 +22,10 @@ pub(super) struct Faults<'a> {
     function: &'a str,
     request: &'a Request,
     /// The columns that a dead letter shows.
-    fields: &'a [FieldRef],
+    fields: Cow<'a, [FieldRef]>,
     columns: Vec<ArrayRef>,
+    /// Rows of the request that are not among the columns, because they came before them.
+    before: usize,
     rows: Vec<RowFault>,
     letters: Vec<DeadLetter>,
 }
@@ -35,7 +38,20 @@ impl<'a> Faults<'a> {
         fields: &'a [FieldRef],
         columns: Vec<ArrayRef>,
     ) -> Self {
-        Self { slot, function, request, fields, columns, rows: Vec::new(), letters: Vec::new() }
+        let fields = Cow::Borrowed(fields);
+        Self { slot, function, request, fields, columns, before: 0, rows: Vec::new(), letters: Vec::new() }
+    }
+
+    /// As [`Self::new`], for a part of a request that has `before` rows before it. Ranges are those of the part.
+    pub(super) fn of_rows_after(
+        slot: &'a PluginSlot,
+        request: &'a Request,
+        function: &'a str,
+        (fields, columns): (Vec<FieldRef>, Vec<ArrayRef>),
+        before: usize,
+    ) -> Self {
+        let fields = Cow::Owned(fields);
+        Self { slot, function, request, fields, columns, before, rows: Vec::new(), letters: Vec::new() }
     }
 
     /// The error of a call over a range of rows.
@@ -44,7 +60,7 @@ impl<'a> Faults<'a> {
         if let WasmError::Refused { what, .. } = &mut error
             && range.len() == 1
         {
-            *what = format!("row {} of the batch", range.start);
+            *what = format!("row {} of the batch", self.before + range.start);
         }
         error
     }
@@ -56,7 +72,7 @@ impl<'a> Faults<'a> {
                 return Err(WasmError::Refused {
                     plugin: self.slot.name.clone(),
                     function: self.function.to_owned(),
-                    what: format!("row {row} of the batch"),
+                    what: format!("row {} of the batch", self.before + *row as usize),
                     message: cut(message),
                 });
             }
@@ -68,7 +84,7 @@ impl<'a> Faults<'a> {
 
     /// All rows of `range` are at fault.
     pub(super) fn record(&mut self, range: &Range<usize>, error: &str) -> Result<(), WasmError> {
-        let rows = range.clone().filter_map(|row| u32::try_from(row).ok());
+        let rows = range.clone().filter_map(|row| u32::try_from(self.before + row).ok());
         self.rows.extend(rows.map(|row| RowFault { row, error: error.to_owned() }));
         if self.slot.policy == FaultPolicy::DeadLetter && self.request.role == Role::Answer {
             let lines = self.json(range).map_err(|e| self.slot.bad_call(self.function, e.to_string()))?;

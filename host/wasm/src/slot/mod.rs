@@ -21,6 +21,7 @@ mod isolation;
 mod migration;
 mod outcome;
 mod processor;
+mod sink;
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +34,7 @@ pub use canary::CanaryFigures;
 pub use compare::{Difference, DifferenceKind, differences};
 pub use migration::MigratedRows;
 pub use outcome::{DeadLetter, FaultPolicy, PluginMetrics, RowFault, ScalarOutcome, StatesOutcome, TableOutcome};
+pub use sink::{SinkOutcome, SinkTarget, sink_fields};
 pub use source::{SourceCalls, SourcePage};
 
 use crate::account::{Account, CpuClock, Held, Spent};
@@ -112,17 +114,18 @@ impl PluginSlot {
         })
     }
 
-    /// Takes note of the functions that the query calls, and of sources that it reads: only they are compared before a
-    /// swap. Names of other functions than this plugin's do no harm.
+    /// Takes note of the functions that the query calls, of sources that it reads and sinks that it writes to: only they are
+    /// compared before a swap. Names of other functions than this plugin's do no harm.
     pub fn use_functions(&self, names: &BTreeSet<String>) {
         *self.used.write().unwrap_or_else(PoisonError::into_inner) = Some(names.clone());
     }
 
-    /// The functions and sources of the running component that the query uses; all of them when that is not known.
+    /// The functions, sources and sinks of the running component that the query uses; all of them when that is not known.
     pub fn used_functions(&self) -> BTreeSet<String> {
         let component = self.component();
         let mut names = component.names();
         names.extend(component.sources().iter().map(|source| source.name.clone()));
+        names.extend(component.sinks().iter().map(|sink| sink.name.clone()));
         match &*self.used.read().unwrap_or_else(PoisonError::into_inner) {
             Some(used) => names.intersection(used).cloned().collect(),
             None => names,
@@ -224,6 +227,13 @@ impl PluginSlot {
         Request { code: self.code(), stamp: self.take_stamp(), role: Role::Answer, canary: None }
     }
 
+    /// A partition that is written to a sink; such work may run in any order. No other request has its stamp. A sink
+    /// has no keys: a canary has no say in it.
+    fn request_of_sink(&self, partition: u32) -> Request {
+        let stamp = CallStamp { batch: locked(&self.stamps).batch, partition, invocation: u64::MAX, row: 0 };
+        Request { code: self.code(), stamp, role: Role::Answer, canary: None }
+    }
+
     /// Whether `next` may take the place of the running component.
     ///
     /// # Errors
@@ -283,8 +293,13 @@ impl PluginSlot {
         if let Some(instance) = code.take_idle() {
             return Ok((instance, true));
         }
+        Ok((self.make_instance(&code.component)?, false))
+    }
+
+    /// A fresh instance of `component`.
+    fn make_instance(&self, component: &Component) -> Result<Instance, WasmError> {
         locked(&self.metrics).instances += 1;
         let held = Held::new(&self.accounts).map_err(|overdrawn| overdrawn.into_error(self.name.clone()))?;
-        Ok((Instance::new(self.host.engine(), &code.component.entry, &self.name, &self.limits, held)?, false))
+        Instance::new(self.host.engine(), &component.entry, &self.name, &self.limits, held)
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod aggregate;
 pub(crate) mod function;
 pub(crate) mod migration;
 pub(crate) mod processor;
+pub(crate) mod sink;
 pub(crate) mod source;
 
 use wasmtime::component::{ComponentType, Lift, Lower};
@@ -32,6 +33,8 @@ pub(crate) const AGGREGATE: &str = "aggregate";
 pub(crate) const PROCESSOR: &str = "processor";
 pub(crate) const SOURCE: &str = "source";
 pub(crate) const MIGRATION: &str = "migration";
+pub(crate) const SINK: &str = "sink";
+pub(crate) const SINK_TRANSACTION: &str = "sink-transaction";
 
 /// The full name of an interface in a version of the package.
 pub(crate) fn interface(name: &str, version: &str) -> String {

@@ -1,7 +1,7 @@
 //! Plugins of every kind that spin in whatever is called: loading them ends.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use millstream_wasm::WasmError;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
@@ -12,14 +12,26 @@ use crate::harness::{call, honest, host};
 
 /// A component of a world of `wit/`, whose exports spin; `describes` are those that say at once that there is nothing.
 fn spinning(world: &str, describes: &[&str]) -> Vec<u8> {
+    let more = r#"(memory (export "memory") 1)
+        (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (i32.const 1024))"#;
+    component(&wit(), world, more, &|interface, name| {
+        let is_told = name == "describe" && describes.iter().any(|told| interface.contains(told));
+        if is_told { "(i32.const 8)".into() } else { "(loop $again (br $again)) (unreachable)".into() }
+    })
+}
+
+/// The folder of the interface.
+pub(crate) fn wit() -> PathBuf {
+    Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("../../wit")
+}
+
+/// A component of a world of an interface's folder, whose exports have the bodies that `body` gives for interface and
+/// name; `more` is the rest of the module.
+pub(crate) fn component(wit: &Path, world: &str, more: &str, body: &dyn Fn(&str, &str) -> String) -> Vec<u8> {
     let mut resolve = Resolve::default();
-    let folder = Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("../../wit");
-    let (package, _) = resolve.push_dir(folder).unwrap();
+    let (package, _) = resolve.push_dir(wit).unwrap();
     let world = resolve.select_world(&[package], Some(world)).unwrap();
-    let mut text = String::from(
-        r#"(module (memory (export "memory") 1)
-             (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (i32.const 1024))"#,
-    );
+    let mut text = format!("(module {more}");
     for (key, item) in &resolve.worlds[world].exports {
         let WorldItem::Interface { id, .. } = item else { continue };
         for (name, function) in &resolve.interfaces[*id].functions {
@@ -27,8 +39,7 @@ fn spinning(world: &str, describes: &[&str]) -> Vec<u8> {
             let signature = resolve.wasm_signature(AbiVariant::GuestExport, function);
             let types = |types: &[WasmType]| types.iter().map(|of| core_type(*of)).collect::<Vec<_>>().join(" ");
             let (params, results) = (types(&signature.params), types(&signature.results));
-            let is_told = name == "describe" && describes.iter().any(|told| interface.contains(told));
-            let body = if is_told { "(i32.const 8)" } else { "(loop $again (br $again)) (unreachable)" };
+            let body = body(&interface, name);
             // Writing to a string cannot fail.
             let _ = write!(text, r#"(func (export "{interface}#{name}") (param {params}) (result {results}) {body})"#);
         }
@@ -52,14 +63,21 @@ fn core_type(of: WasmType) -> &'static str {
 
 #[test]
 fn a_plugin_of_any_kind_that_never_describes_itself_is_left_at_the_deadline() {
-    for world in
-        ["scalar-plugin", "table-plugin", "function-plugin", "aggregate-plugin", "processor-plugin", "source-plugin"]
-    {
+    for world in [
+        "scalar-plugin",
+        "table-plugin",
+        "function-plugin",
+        "aggregate-plugin",
+        "processor-plugin",
+        "source-plugin",
+        "sink-plugin",
+        "transactional-sink-plugin",
+    ] {
         let error = host().load("spinning", &spinning(world, &[])).unwrap_err();
         assert!(matches!(error, WasmError::Deadline { .. }), "{world}: {error}");
     }
     // Those that describe no functions are asked for the rest.
-    for world in ["aggregate-plugin", "processor-plugin", "source-plugin"] {
+    for world in ["aggregate-plugin", "processor-plugin", "source-plugin", "sink-plugin"] {
         let error = host().load("spinning", &spinning(world, &["/describe@"])).unwrap_err();
         assert!(matches!(error, WasmError::Deadline { .. }), "{world}: {error}");
     }

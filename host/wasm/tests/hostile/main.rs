@@ -8,3 +8,4 @@ mod exports;
 mod grants;
 mod harness;
 mod raw;
+mod sinks;

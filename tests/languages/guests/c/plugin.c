@@ -565,3 +565,101 @@ static void ledger_commit(ms_reading *reading)
 MS_SOURCE(ledger, MS_COLUMNS(MS_I64("n"), MS_TEXT("label?"), MS_TIMESTAMP("at")), MS_OPTIONS("rows", "away?"), ledger_initial,
           ledger_latest, ledger_read, ledger_commit);
 MS_SOURCES(ledger)
+
+/* ------------------------------------------------------------------------------------------------------------- sink */
+
+/* What the diary says so far; there is one instance for each partition of a batch. */
+static struct {
+    char *data;
+    uint32_t length, room;
+} lines;
+
+static void write_text(const char *data, uint32_t length)
+{
+    if (lines.length + length > lines.room) {
+        uint32_t room = 2 * (lines.length + length) + 1024;
+        char *more = ms_keep(room);
+        if (lines.length > 0) __builtin_memcpy(more, lines.data, lines.length);
+        lines.data = more;
+        lines.room = room;
+    }
+    if (length > 0) __builtin_memcpy(lines.data + lines.length, data, length);
+    lines.length += length;
+}
+
+static void write_unsigned(uint64_t number)
+{
+    char digits[20];
+    uint32_t at = sizeof digits;
+    do digits[--at] = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    write_text(digits + at, (uint32_t)sizeof digits - at);
+}
+
+static bool diary_open(ms_sink *sink)
+{
+    static const char *const modes[] = {" ", " append", " update"};
+    ms_text tag = {0}, skip;
+    bool skips = ms_option_of(sink, "skip", &skip);
+    if (skips && skip.length == 4 && __builtin_memcmp(skip.data, "away", 4) == 0) {
+        ms_refuse_rows(sink, MS_UNAVAILABLE, "the world is away");
+    }
+    lines.length = 0;
+    ms_option_of(sink, "tag", &tag);
+    write_text(tag.data, tag.length);
+    write_text(" ", 1);
+    write_unsigned(sink->partition);
+    write_text(" ", 1);
+    write_unsigned(sink->batch);
+    write_text(modes[sink->mode], 7);
+    return !skips;
+}
+
+static void diary_process(ms_sink *sink)
+{
+    const ms_column *ids = ms_taken(sink, 0), *items = ms_taken(sink, 1);
+    for (uint32_t row = 0; row < sink->rows; row++) {
+        int64_t id = ms_i64_at(ids, row);
+        if (ms_is_null(items, row)) {
+            ms_fail_taken(sink, row, "%lld has no item", (long long)id);
+            continue;
+        }
+        ms_text item = ms_text_at(items, row);
+        if (item.length == 4 && __builtin_memcmp(item.data, "boom", 4) == 0) {
+            ms_refuse_rows(sink, MS_INVALID_INPUT, "boom");
+            return;
+        }
+        write_text("\n-", id < 0 ? 2 : 1);
+        write_unsigned(id < 0 ? -(uint64_t)id : (uint64_t)id);
+        write_text("=", 1);
+        write_text(item.data, item.length);
+    }
+}
+
+static void diary_close(ms_sink *sink, const ms_text *failure)
+{
+    (void)sink;
+    if (failure == NULL) ms_log(MS_LOG_INFO, "closed");
+    else ms_log(MS_LOG_INFO, "closed after %.*s", (int)failure->length, failure->data);
+}
+
+static ms_text diary_prepare(ms_sink *sink)
+{
+    (void)sink;
+    ms_text token = {lines.data, lines.length};
+    return token;
+}
+
+static void diary_check(ms_sink *sink, ms_text token)
+{
+    ms_text tag = {0};
+    ms_option_of(sink, "tag", &tag);
+    bool is_own = token.length > tag.length && __builtin_memcmp(token.data, tag.data, tag.length) == 0;
+    if (!is_own || token.data[tag.length] != ' ') ms_refuse_rows(sink, MS_INVALID_INPUT, "not of this diary");
+}
+
+MS_TRANSACTIONAL_SINK(diary, MS_COLUMNS(MS_I64("id"), MS_TEXT("item?")),
+                      MS_OPTIONS("tag", "skip?"), MS_APPEND | MS_UPDATE, diary_open, diary_process,
+                      diary_close, diary_prepare, diary_check, diary_check);
+
+MS_TRANSACTIONAL_SINKS(diary)

@@ -26,6 +26,7 @@ from millstream import (
     map_state,
     processor,
     scalar_function,
+    sink,
     source,
     table_function,
     timestamp,
@@ -383,3 +384,37 @@ class Ledger:
     def commit(self, options, offset):
         if int(offset) > int(options["rows"]):
             raise InvalidInput(f"there are {options['rows']} rows, not {offset}")
+
+
+@dataclass
+class Entry:
+    id: int64
+    item: Optional[utf8]
+
+
+@sink(options={"tag": True, "skip": False}, modes=("append", "update"))
+class Diary:
+    def open(self, target):
+        if target.options.get("skip") == "away":
+            raise Unavailable("the world is away")
+        self.lines = [f"{target.options['tag']} {target.partition} {target.batch} {target.mode}"]
+        return "skip" not in target.options
+
+    def process(self, row: Entry):
+        if row.item is None:
+            raise RowError(f"{row.id} has no item")
+        if row.item == "boom":
+            raise InvalidInput("boom")
+        self.lines.append(f"{row.id}={row.item}")
+
+    def close(self, failure):
+        log.info("closed" if failure is None else f"closed after {failure}")
+
+    def prepare(self):
+        return "\n".join(self.lines).encode()
+
+    def commit(self, target, token):
+        if not token.startswith(f"{target.options['tag']} ".encode()):
+            raise InvalidInput("not of this diary")
+
+    abort = commit

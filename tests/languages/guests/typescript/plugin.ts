@@ -3,6 +3,7 @@ import {
   type Handles,
   InvalidInput,
   RowError,
+  type Target,
   type Type,
   Unavailable,
   aggregate,
@@ -24,10 +25,12 @@ import {
   nullable,
   processor,
   scalar,
+  sink,
   source,
   struct,
   table,
   timestamp,
+  toBytes,
   uint8,
   uint16,
   uint32,
@@ -280,4 +283,33 @@ export const ledger = source({
   commit({ rows }, offset) {
     if (BigInt(offset) > BigInt(rows)) throw new InvalidInput(`there are ${rows} rows, not ${offset}`);
   },
+});
+
+const encoded = (lines: string[]) => toBytes(lines.join("\n"));
+
+function checkToken({ options }: Target, token: Uint8Array) {
+  const first = toBytes(`${options.tag} `);
+  if (!first.every((byte, at) => token[at] === byte)) throw new InvalidInput("not of this diary");
+}
+
+export const diary = sink({
+  columns: { id: int64, item: nullable(utf8) },
+  options: { tag: true, skip: false },
+  modes: ["append", "update"],
+  initial: ({ options, partition, batch, mode }) => ({ lines: [`${options.tag} ${partition} ${batch} ${mode}`] }),
+  open(_, { options }) {
+    if (options.skip === "away") throw new Unavailable("the world is away");
+    return options.skip === undefined;
+  },
+  process({ lines }, { id, item }) {
+    if (item === null) throw new RowError(`${id} has no item`);
+    if (item === "boom") throw new InvalidInput("boom");
+    lines.push(`${id}=${item}`);
+  },
+  close(_, failure) {
+    log.info(failure === null ? "closed" : `closed after ${failure}`);
+  },
+  prepare: ({ lines }) => encoded(lines),
+  commit: checkToken,
+  abort: checkToken,
 });

@@ -9,5 +9,6 @@ mod functions;
 mod load;
 mod natively;
 mod processors;
+mod sinks;
 mod sources;
 mod values;

@@ -73,6 +73,9 @@ pub(super) fn describe(report: &ComponentReport) -> String {
     for processor in &report.processors {
         let _ = writeln!(text, "processor  {}", processor.trim_start_matches("processor "));
     }
+    for sink in &report.sinks {
+        let _ = writeln!(text, "sink       {}", sink.trim_start_matches("sink "));
+    }
     for source in &report.sources {
         let _ = writeln!(text, "source     {}", source.trim_start_matches("source "));
     }

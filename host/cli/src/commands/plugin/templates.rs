@@ -31,13 +31,16 @@ pub(super) fn copied_sdk(language: Language) -> Files {
             "aggregate/aggregate.go" "aggregate/exports_wasip1.go"
             "processor/processor.go" "processor/invocation.go" "processor/variable.go" "processor/map.go"
             "processor/exports_wasip1.go"
+            "sink/sink.go" "sink/any.go" "sink/exports_wasip1.go"
+            "sink/transaction/transaction.go" "sink/transaction/exports_wasip1.go"
+            "internal/sinks/sinks.go" "internal/sinks/target_wasip1.go"
             "source/source.go" "source/tester.go" "source/exports_wasip1.go"
             "config/config.go" "config/config_native.go" "config/config_wasip1.go"
             "http/http.go" "http/http_native.go" "http/http_wasip1.go"
             "internal/abi/doc.go" "internal/abi/memory_wasip1.go" "internal/abi/answer_wasip1.go"
             "internal/calls/calls.go"
             "internal/columns/field.go" "internal/columns/column.go" "internal/columns/builder.go"
-            "internal/columns/values.go" "internal/columns/codec.go" "internal/columns/row.go"
+            "internal/columns/values.go" "internal/columns/codec.go" "internal/columns/row.go" "internal/columns/decimal.go"
         },
         Language::Rust | Language::Python | Language::JavaScript | Language::TypeScript => &[],
     }

@@ -3,6 +3,7 @@
 mod ledger;
 
 use millstream_sdk::processor::prelude::*;
+use millstream_sdk::sink::{self, FailedRows, Sink, SinkOption, Target, TransactionalSink};
 
 macro_rules! echo {
     ($($name:ident: $type:ty;)*) => {
@@ -403,6 +404,77 @@ impl Processor for Visits {
     }
 }
 
+#[derive(Clone, Row)]
+struct Entry {
+    id: i64,
+    item: Option<String>,
+}
+
+#[derive(Default)]
+struct Diary {
+    lines: Vec<String>,
+}
+
+impl Diary {
+    fn check(target: &Target, token: &[u8]) -> CallResult<()> {
+        let begin = format!("{} ", target.option("tag").unwrap_or_default());
+        match token.starts_with(begin.as_bytes()) {
+            true => Ok(()),
+            false => Err(CallError::invalid_input("not of this diary")),
+        }
+    }
+}
+
+impl Sink for Diary {
+    const NAME: &'static str = "diary";
+    const OPTIONS: &'static [SinkOption] = &[SinkOption::required("tag"), SinkOption::optional("skip")];
+    const MODES: &'static [sink::OutputMode] = &[sink::OutputMode::Append, sink::OutputMode::Update];
+    type Row = Entry;
+
+    fn open(&mut self, target: &Target, mode: sink::OutputMode) -> CallResult<bool> {
+        if target.option("skip") == Some("away") {
+            return Err(CallError::unavailable("the world is away"));
+        }
+        let mode = format!("{mode:?}").to_lowercase();
+        let tag = target.option("tag").unwrap_or_default();
+        self.lines.push(format!("{tag} {} {} {mode}", target.partition, target.batch));
+        Ok(target.option("skip").is_none())
+    }
+
+    fn process(&mut self, rows: Vec<Entry>, failed: &mut FailedRows) -> CallResult<()> {
+        for (number, Entry { id, item }) in rows.into_iter().enumerate() {
+            match item.as_deref() {
+                None => failed.add(number, format!("{id} has no item")),
+                Some("boom") => return Err(CallError::invalid_input("boom")),
+                Some(item) => self.lines.push(format!("{id}={item}")),
+            }
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, failure: Option<&str>) -> CallResult<()> {
+        match failure {
+            None => log(LogLevel::Info, "closed"),
+            Some(failure) => log(LogLevel::Info, &format!("closed after {failure}")),
+        }
+        Ok(())
+    }
+}
+
+impl TransactionalSink for Diary {
+    fn prepare(&mut self) -> CallResult<Vec<u8>> {
+        Ok(self.lines.join("\n").into_bytes())
+    }
+
+    fn commit(target: &Target, token: &[u8]) -> CallResult<()> {
+        Self::check(target, token)
+    }
+
+    fn abort(target: &Target, token: &[u8]) -> CallResult<()> {
+        Self::check(target, token)
+    }
+}
+
 plugin!(
     echo_bool,
     echo_i8,
@@ -450,5 +522,6 @@ plugin!(
     echo_rows;
     aggregates: Mean, Longest, StrictSum;
     processors: Visits;
-    sources: ledger::Ledger
+    sources: ledger::Ledger;
+    transactional_sinks: Diary
 );
