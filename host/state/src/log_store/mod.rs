@@ -18,6 +18,7 @@
 //! It does not decide which version is right, nor when a batch is done: the commit log does.
 
 mod chain;
+mod changes;
 mod eviction;
 mod family;
 mod frame;
@@ -41,6 +42,7 @@ use crate::{
     StateStore, StoreOptions,
 };
 use chain::Chain;
+pub use changes::{StateChange, visit_changes};
 use family::Family;
 use frame::{Frame, FrameFamily, Lineage};
 use hashbrown::DefaultHashBuilder;
@@ -283,6 +285,16 @@ impl LogStore {
             schema_id: family.schema_id.clone(),
         };
         self.families.iter().map(spec).collect()
+    }
+
+    /// Moves on to a later version without a change: the batches between changed nothing here.
+    ///
+    /// # Panics
+    /// When the version is an earlier one, or a batch is open.
+    pub fn skip_to(&mut self, version: u64) {
+        assert!(version >= self.version && self.batch.is_empty(), "only a closed store moves on, and only forward");
+        self.prepared = None;
+        self.version = version;
     }
 
     /// Waits for the snapshot that is being made, so that the next `prepare` takes it up.
