@@ -9,7 +9,7 @@
 
 use crate::metadata::FORMAT_VERSION;
 use crate::resume::{LogContents, resume};
-use crate::{CheckpointError, CommitLog, Lease, LeaseHolder, Metadata, OffsetLog, PluginStore, ResumePoint, SwapLog};
+use crate::{CheckpointError, CommitLog, Lease, LeaseHolder, Metadata, OffsetLog, PluginStore, QueryStore, ResumePoint, SwapLog};
 use millstream_common::{BatchId, Digest, DurableFiles, OperatorUid, QueryId, ScopedFiles};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -135,6 +135,11 @@ impl Checkpoint {
         PluginStore::new(Arc::clone(&self.files))
     }
 
+    /// What the queries of its batches said.
+    pub fn queries(&self) -> QueryStore {
+        QueryStore::new(Arc::clone(&self.files))
+    }
+
     /// The folder of a source's own log.
     pub fn source_files(&self, source: &str) -> ScopedFiles {
         ScopedFiles::new(Arc::clone(&self.files), format!("sources/{}", folder_name(source)))
@@ -192,13 +197,18 @@ impl Checkpoint {
         let (offsets, commits) = (offset_log.purge(before)?, commit_log.purge(before)?);
         let mut purged = Purged { offsets, commits, plugins: 0, oldest: before };
         let mut kept: BTreeSet<Digest> = in_use.iter().copied().collect();
-        let plugins = self.plugins();
-        if plugins.list()?.iter().any(|digest| !kept.contains(digest)) {
+        let (plugins, queries) = (self.plugins(), self.queries());
+        let has_others = plugins.list()?.iter().any(|digest| !kept.contains(digest));
+        if has_others || queries.list()?.len() > 1 {
+            let mut said = BTreeSet::new();
             for batch in offset_log.batches()? {
-                let entry = offset_log.get(batch)?;
-                kept.extend(entry.iter().flat_map(|entry| entry.plugins.values()).map(|pin| pin.digest));
+                let Some(entry) = offset_log.get(batch)? else { continue };
+                kept.extend(entry.plugins.values().map(|pin| pin.digest));
+                said.extend(entry.query);
             }
             purged.plugins = plugins.delete_all_but(&kept)?;
+            // A run stores what its query says before its first batch, and cleans up after one.
+            queries.delete_all_but(&said)?;
         }
         Ok(purged)
     }

@@ -23,6 +23,7 @@ mod object_files;
 mod offset_log;
 mod place;
 mod plugin_store;
+mod query_store;
 mod resume;
 mod state_schemas;
 mod swap_log;
@@ -43,6 +44,7 @@ pub use offset_log::{
 };
 pub use place::open_files;
 pub use plugin_store::PluginStore;
+pub use query_store::QueryStore;
 pub use resume::{LogContents, ResumePoint, resume};
 pub use state_schemas::StateSchemas;
 pub use swap_log::{SwapEntry, SwapLog, SwapRecord};

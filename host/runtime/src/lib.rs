@@ -45,7 +45,7 @@ pub use millstream_sink::Export;
 pub use millstream_sink::connectors::foreach::{ForeachWriter, Row, RowError};
 pub use millstream_wasm::{CacheOptions, CompileLimits, CompilerProgram, PluginHostOptions, compile_stdin};
 pub use query::progress::{PluginProgress, Progress, SinkProgress, SourceProgress, StateOperatorProgress};
-pub use query::{ColumnChange, QueryChange, QueryRun, Remake, StreamingQuery, SwapGrounds, Swapped};
+pub use query::{ColumnChange, QueryChange, QueryRun, Remake, StreamingQuery, SwapGrounds, SwapPause, Swapped};
 pub use session::{
     DataFrame, DataFrameReader, DataStreamReader, DataStreamWriter, GroupedData, ProcessOptions, Session,
 };

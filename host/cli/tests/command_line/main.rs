@@ -7,6 +7,7 @@ mod console;
 mod plugins;
 mod queries;
 mod refusals;
+mod replays;
 mod signals;
 mod state;
 mod swaps;

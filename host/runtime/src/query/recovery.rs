@@ -24,6 +24,33 @@ pub(crate) struct Recovered {
 }
 
 impl Recovered {
+    /// Takes the places where the sources are now for those of the log; answers where they were, by source. What was read
+    /// then must be found at the new places.
+    pub(super) fn relocate(
+        &mut self,
+        session: &Session,
+        spec: &QuerySpec,
+    ) -> Result<BTreeMap<String, String>, RuntimeError> {
+        let now = connectors(session, spec)?;
+        let mut moved = BTreeMap::new();
+        let entries: Vec<&mut OffsetEntry> = match &mut self.point {
+            ResumePoint::Fresh => Vec::new(),
+            ResumePoint::Rerun { entry, previous, .. } => std::iter::once(entry).chain(previous).collect(),
+            ResumePoint::Next { last, .. } => vec![last],
+        };
+        for entry in entries {
+            for (name, pin) in &mut entry.connectors {
+                let is = now.get(name).and_then(|now| now.place.clone());
+                if let (Some(was), Some(is)) = (&mut pin.place, is)
+                    && *was != is
+                {
+                    moved.insert(name.clone(), std::mem::replace(was, is));
+                }
+            }
+        }
+        Ok(moved)
+    }
+
     /// The newest entry of the offset log.
     pub(super) fn last_entry(&self) -> Option<&OffsetEntry> {
         match &self.point {

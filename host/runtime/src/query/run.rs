@@ -8,6 +8,7 @@ use super::planned::{Components, Planned};
 use super::progress::Progress;
 use super::recovery::{self, Recovered, RetainedFiles};
 use super::restart::{self, Later};
+use super::said::SaidQuery;
 use super::swap::{self, SwapGrounds, SwapQueue, SwapRequest, Swapped, Unlogged};
 use super::tap::Tap;
 use crate::{QuerySpec, RuntimeError, Session, Settings, repartition};
@@ -80,6 +81,8 @@ pub struct QueryRun {
     pub(super) last_trigger_ms: Option<i64>,
     pub(super) is_bounded_read: bool,
     pub(super) logical: String,
+    /// What the query says, as the checkpoint keeps it.
+    pub(super) said: Digest,
     /// What the query was made of: a border at which state is made anew plans it again.
     pub(super) session: Session,
     pub(super) spec: QuerySpec,
@@ -97,7 +100,8 @@ impl QueryRun {
     pub fn open(session: &Session, spec: QuerySpec, stop: StopSignal) -> Result<Self, RuntimeError> {
         let (place, temporary) = checkpoint_place(&spec)?;
         let files = session.open_checkpoint(&place, &spec.checkpoint_options)?;
-        Self::open_on(session, spec, stop, Ground { place, files, temporary, components: None, is_fed: false })
+        let ground = Ground { place, files, temporary, components: None, is_fed: false, has_moved: false };
+        Self::open_on(session, spec, stop, ground)
     }
 
     /// Opens everything on the ground of a checkpoint, or of a fork of one.
@@ -107,16 +111,20 @@ impl QueryRun {
         stop: StopSignal,
         ground: Ground,
     ) -> Result<Self, RuntimeError> {
-        let Ground { place, files, temporary, components, is_fed } = ground;
+        let Ground { place, files, temporary, components, is_fed, has_moved } = ground;
         let components = components.as_ref();
         let run_id = RunId(uuid::Uuid::new_v4());
         let clock = Arc::clone(session.clock());
         let holder = LeaseHolder::this_process(run_id);
         let mut later = Vec::new();
+        let mut moved = BTreeMap::new();
         let (checkpoint, lease, recovered, mut planned) = match existing(&files)? {
             Some(checkpoint) => {
                 let lease = checkpoint.lease(holder, clock.now_ms())?;
-                let recovered = Recovered { point: repartition::resume(&checkpoint, run_id)? };
+                let mut recovered = Recovered { point: repartition::resume(&checkpoint, run_id)? };
+                if has_moved {
+                    moved = recovered.relocate(session, &spec)?;
+                }
                 recovered.restore_settings(&mut spec.settings)?;
                 checkpoint.swap_log().forget_undone(recovered.last_entry())?;
                 let from = (&recovered, components);
@@ -158,10 +166,15 @@ impl QueryRun {
                 unlogged = restart::swaps(session, &spec, &checkpoint, entry, &plugins)?;
             }
         }
-        let sources = match is_fed {
+        let mut sources = match is_fed {
             true => Vec::new(),
             false => open::sources(session, &spec, &plan, &recovered, &checkpoint, &stop)?,
         };
+        for running in &mut sources {
+            if let Some(place) = moved.get(&running.name) {
+                running.source.was_at(place);
+            }
+        }
         let mut connectors = recovery::connectors(session, &spec)?;
         connectors.retain(|name, _| sources.iter().any(|source| source.name == *name));
         let context = SinkContext { query: id, query_name: spec.name.clone(), clock: Arc::clone(&clock) };
@@ -173,6 +186,7 @@ impl QueryRun {
         let tracker = WatermarkTracker::resume(spec.settings.watermark_policy, nodes, eviction, clock.now_ms())
             .with_idle_timeout(spec.settings.idle_timeout_ms);
         let retained = recovery::retained(&checkpoint)?;
+        let said = checkpoint.queries().put(SaidQuery::of(session, &spec)?.text()?)?;
         let of_run = spec.clone();
         let mut run = Self {
             session: session.clone(),
@@ -217,6 +231,7 @@ impl QueryRun {
             last_trigger_ms: None,
             is_bounded_read: false,
             logical: plan.logical,
+            said,
             temporary,
         };
         for later in later {
@@ -230,7 +245,7 @@ impl QueryRun {
             }
             let (reply, _) = channel();
             let (plugin, bytes) = (plugin.name, plugin.component);
-            run.swaps.push(SwapRequest { plugin, component, bytes, grounds, remake, reply });
+            run.swaps.push(SwapRequest { plugin, component, bytes, grounds, remake, beside: None, reply });
         }
         run.store_components()?;
         if run.trigger == Trigger::AvailableNow {
@@ -286,7 +301,8 @@ impl QueryRun {
     ) -> Result<Receiver<Result<Swapped, String>>, RuntimeError> {
         let component = self.host.load(plugin, &bytes)?;
         let (reply, answer) = channel();
-        self.swaps.push(SwapRequest { plugin: plugin.to_owned(), component, bytes, grounds, remake, reply });
+        let (plugin, beside) = (plugin.to_owned(), None);
+        self.swaps.push(SwapRequest { plugin, component, bytes, grounds, remake, beside, reply });
         Ok(answer)
     }
 
@@ -302,9 +318,9 @@ impl QueryRun {
 
     /// Takes the swaps that wait: this is the border between two batches. One whose state is made anew is a batch of its own.
     fn take_swaps(&mut self) -> Result<(), RuntimeError> {
-        for request in self.swaps.take_waiting(&mut self.plugins) {
+        for mut request in self.swaps.take_waiting(&mut self.plugins) {
             let taken = match request.remake {
-                Some(_) => border::take(self, &request)?,
+                Some(_) => border::take(self, &mut request)?,
                 None => swap::put_in_place(&mut self.plugins, &self.checkpoint, &request),
             };
             let plugin = self.plugins.iter_mut().find(|plugin| plugin.slot.name() == request.plugin);
@@ -345,7 +361,11 @@ impl QueryRun {
     pub(super) fn take_plan(&mut self, mut plan: StreamingPlan) {
         self.plugins.iter().for_each(|plugin| plugin.slot.use_functions(&plan.functions));
         self.state_schemas = recovery::state_schemas(&mut plan.pipeline).into();
-        self.pipeline = plan.pipeline;
+        let former = std::mem::replace(&mut self.pipeline, plan.pipeline);
+        // Giving much memory back takes long, and nobody waits for it.
+        if let Err(error) = std::thread::Builder::new().name("former-state".into()).spawn(move || drop(former)) {
+            tracing::debug!("former state was dropped at the border: {error}");
+        }
         self.slots = plan.slots;
         self.schema = plan.schema;
         self.logical = plan.logical;
@@ -385,6 +405,7 @@ impl QueryRun {
             output_mode: Some(self.mode),
             repartition: None,
             border: None,
+            query: Some(self.said),
         };
         let latest_ms = (now - trigger_ms).max(0) as u64;
         let entry = Arc::new(entry);
@@ -502,6 +523,8 @@ pub(super) struct Ground {
     pub(super) components: Option<Components>,
     /// On a fork: whether rows are handed over, so that no source is opened.
     pub(super) is_fed: bool,
+    /// On a fork: whether checkpoint and sources may have moved since.
+    pub(super) has_moved: bool,
 }
 
 /// What the query's checkpoint says, if there is one. Takes no lease and changes nothing.

@@ -9,6 +9,7 @@
 use super::border::Remake;
 use super::open::RunningPlugin;
 use crate::RuntimeError;
+use crate::migration::Beside;
 use crate::verdict::VerdictReport;
 use bytes::Bytes;
 use millstream_checkpoint::{Checkpoint, SwapEntry, SwapRecord};
@@ -17,6 +18,7 @@ use millstream_wasm::Component;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// A swap that took place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,28 @@ pub struct Swapped {
     pub from: Digest,
     /// The component that runs now.
     pub to: Digest,
+    /// How long the query stood still for it.
+    pub pause: SwapPause,
+}
+
+/// How long a query stood still for a swap, beside its batches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SwapPause {
+    /// Putting the code in place; where state is made anew also planning.
+    pub code: Duration,
+    /// Making state anew, as far as it was not made beside the query.
+    pub state: Duration,
+    /// Opening the state.
+    pub open: Duration,
+    /// Defining and ending the border in the logs; without a border of its own the next batch does that.
+    pub log: Duration,
+}
+
+impl SwapPause {
+    /// All of it.
+    pub fn whole(&self) -> Duration {
+        self.code + self.state + self.open + self.log
+    }
 }
 
 /// Who wanted a swap, and what was said of it before: what the swap log keeps.
@@ -67,6 +91,8 @@ pub struct SwapRequest {
     pub(super) grounds: SwapGrounds,
     /// What is made of the state; `None` when it stays as it is.
     pub(super) remake: Option<Remake>,
+    /// The state, if it was migrated beside the query.
+    pub(super) beside: Option<Beside>,
     pub(super) reply: Sender<Result<Swapped, String>>,
 }
 
@@ -140,13 +166,14 @@ pub(super) struct Unlogged {
     grounds: SwapGrounds,
     /// What became of the state, when it did not simply stay.
     state: Option<String>,
+    pause: SwapPause,
     reply: Option<Sender<Result<Swapped, String>>>,
 }
 
 impl Unlogged {
     /// A component that took another's place because the query file names it.
     pub(super) fn by_restart(plugin: &str, from: Digest, to: Digest, grounds: SwapGrounds) -> Self {
-        Self { plugin: plugin.to_owned(), from, to, grounds, state: None, reply: None }
+        Self { plugin: plugin.to_owned(), from, to, grounds, state: None, pause: SwapPause::default(), reply: None }
     }
 
     /// A component that takes over at a border of its own.
@@ -157,14 +184,21 @@ impl Unlogged {
             to: request.component.digest(),
             grounds: request.grounds.clone(),
             state: Some(state.to_owned()),
+            pause: SwapPause::default(),
             reply: Some(request.reply.clone()),
         }
+    }
+
+    /// Takes note of how long the query stood still.
+    pub(super) fn after(mut self, pause: SwapPause) -> Self {
+        self.pause = pause;
+        self
     }
 
     /// The offset entry of `batch` names the digest.
     pub(super) fn logged(self, batch: BatchId) {
         if let Some(reply) = &self.reply {
-            answer(reply, Ok(Swapped { batch, from: self.from, to: self.to }));
+            answer(reply, Ok(Swapped { batch, from: self.from, to: self.to, pause: self.pause }));
         }
     }
 }
@@ -192,6 +226,7 @@ pub(super) fn put_in_place(
     let Some(plugin) = plugins.iter().find(|plugin| plugin.slot.name() == request.plugin) else {
         return Err(format!("the query has no plugin `{}`", request.plugin));
     };
+    let began = Instant::now();
     let (from, to) = (plugin.slot.digest(), request.component.digest());
     let put = || -> Result<(), RuntimeError> {
         plugin.slot.check_swap(&request.component)?;
@@ -201,7 +236,8 @@ pub(super) fn put_in_place(
     put().map_err(|error| millstream_common::describe_chain(&error))?;
     tracing::info!(plugin = %request.plugin, from = %from.short(), to = %to.short(), "swapped");
     let (plugin, grounds, reply) = (request.plugin.clone(), request.grounds.clone(), Some(request.reply.clone()));
-    Ok(Unlogged { plugin, from, to, grounds, state: None, reply })
+    let pause = SwapPause { code: began.elapsed(), ..SwapPause::default() };
+    Ok(Unlogged { plugin, from, to, grounds, state: None, pause, reply })
 }
 
 fn answer(reply: &Sender<Result<Swapped, String>>, answer: Result<Swapped, String>) {

@@ -4,7 +4,7 @@ use super::declaration;
 use super::dry_run::Trial;
 use super::{Check, Verdict, VerdictFinding, VerdictReport, gravest};
 use crate::inspect::CheckpointPlace;
-use crate::migration::{Forms, Migration};
+use crate::migration::{Beside, Forms, Migration, OpenStore, is_needed, losses};
 use crate::query::{PlannedWith, plan_with, state_changes};
 use crate::{QuerySpec, RuntimeError, Session};
 use millstream_checkpoint::{
@@ -189,7 +189,7 @@ impl Question<'_> {
                     return Ok(());
                 }
                 report.findings.extend(declared.findings);
-                is_migrated = !declared.changes.is_empty();
+                is_migrated = !self.restores && is_needed((&entry.state_schemas, &wanted));
                 if before.schema != after.schema {
                     let columns = |planned: &PlannedWith| {
                         planned.schema.fields().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
@@ -211,7 +211,11 @@ impl Question<'_> {
         let mut migrated = None;
         if is_migrated {
             match migration.ways(forms) {
-                Ok(ways) => report.migration = ways,
+                Ok(ways) => {
+                    report.migration = ways;
+                    let losses = losses(forms).into_iter();
+                    report.findings.extend(losses.map(|what| declared(Verdict::NeedsApproval, what)));
+                }
                 Err(no_way) => {
                     report.findings.push(declared(Verdict::Reject, no_way));
                     return Ok(());
@@ -279,6 +283,28 @@ impl Question<'_> {
         self.migrate(&self.migration(spec, &new, &old)?, (&entry.state_schemas, &wanted), &commit, own)
     }
 
+    /// Migrates the state of the newest batch for a candidate that is to take over, and what batches change meanwhile.
+    pub(crate) fn migrate_beside(
+        &self,
+        new: &Arc<Component>,
+        bytes: &[u8],
+        open: &OpenStore<'_>,
+    ) -> Result<Beside, RuntimeError> {
+        let invalid = |reason: &str| RuntimeError::Invalid { reason: reason.to_owned(), hint: None };
+        let point = resume_point(self.checkpoint)?;
+        let (entry, commit) = match point {
+            ResumePoint::Next { commit, last } => (last, commit),
+            ResumePoint::Rerun { base: Some(commit), previous: Some(previous), .. } => (previous, commit),
+            _ => return Err(invalid("no batch has been done: there is no state to migrate")),
+        };
+        let pin = entry.plugins.get(self.plugin).ok_or_else(|| invalid("the last batch did not run that plugin"))?;
+        let spec = self.spec.ok_or_else(|| invalid("the query is not known"))?;
+        let old = self.session.plugin_host()?.load(self.plugin, &self.checkpoint.plugins().get(&pin.digest)?)?;
+        let wanted = self.plan(spec, &entry, bytes)?.state;
+        let migration = self.migration(spec, new, &old)?;
+        Beside::begin(migration, (&entry.state_schemas, &wanted), self.checkpoint, &commit, open)
+    }
+
     /// Steps of the candidate and of the code that runs.
     fn migration(
         &self,
@@ -312,7 +338,8 @@ impl Question<'_> {
         match migration.run(&fork, forms, &commit) {
             Ok(migrated) => {
                 let pause = begin.elapsed().as_millis() as u64;
-                let what = format!("{} keys of state are migrated, which takes about {pause} ms", migrated.keys);
+                let keys = migrated.keys;
+                let what = format!("{keys} keys of state are migrated beside the query, which takes about {pause} ms");
                 report.findings.push(declared(Verdict::OkAfterMigration, what));
                 Ok(Some((migrated.keys, pause)))
             }

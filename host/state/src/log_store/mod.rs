@@ -287,6 +287,11 @@ impl LogStore {
         self.families.iter().map(spec).collect()
     }
 
+    /// The files of the version that stands.
+    pub fn manifest(&self) -> StateManifest {
+        StateManifest { version: self.version, files: self.files.clone() }
+    }
+
     /// Moves on to a later version without a change: the batches between changed nothing here.
     ///
     /// # Panics
