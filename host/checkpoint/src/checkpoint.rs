@@ -9,7 +9,9 @@
 
 use crate::metadata::FORMAT_VERSION;
 use crate::resume::{LogContents, resume};
-use crate::{CheckpointError, CommitLog, Lease, LeaseHolder, Metadata, OffsetLog, PluginStore, QueryStore, ResumePoint, SwapLog};
+use crate::{
+    CheckpointError, CommitLog, Lease, LeaseHolder, Metadata, OffsetLog, PluginStore, QueryStore, ResumePoint, SwapLog,
+};
 use millstream_common::{BatchId, Digest, DurableFiles, OperatorUid, QueryId, ScopedFiles};
 use std::collections::BTreeSet;
 use std::sync::Arc;

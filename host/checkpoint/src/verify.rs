@@ -8,8 +8,8 @@
 use crate::batch_log::batch_of;
 use crate::resume::{LogContents, hole, resume};
 use crate::{
-    CheckpointError, CommitEntry, CommitLog, LeaseRecord, Metadata, OffsetEntry, OffsetLog, PluginStore, SwapLog,
-    QueryStore, lease, metadata, plugin_store, query_store, swap_log,
+    CheckpointError, CommitEntry, CommitLog, LeaseRecord, Metadata, OffsetEntry, OffsetLog, PluginStore, QueryStore,
+    SwapLog, lease, metadata, plugin_store, query_store, swap_log,
 };
 use millstream_common::{BatchId, Digest, DurableFiles, Hint};
 use std::collections::{BTreeMap, BTreeSet};
@@ -109,8 +109,16 @@ pub fn verify(files: &Arc<dyn DurableFiles>) -> Result<Report, CheckpointError> 
 fn foreign_names(files: &Arc<dyn DurableFiles>, report: &mut Report) -> Result<(), CheckpointError> {
     let failed = |source| CheckpointError::files(files.location(), source);
     let known_files = [metadata::METADATA, lease::LEASE];
-    let known_folders =
-        ["offsets", "commits", "sources", "state", "dead-letters", swap_log::FOLDER, plugin_store::FOLDER, query_store::FOLDER];
+    let known_folders = [
+        "offsets",
+        "commits",
+        "sources",
+        "state",
+        "dead-letters",
+        swap_log::FOLDER,
+        plugin_store::FOLDER,
+        query_store::FOLDER,
+    ];
     let names = files.list("").map_err(failed)?.into_iter().filter(|name| !known_files.contains(&&**name));
     let folders = files.list_folders("").map_err(failed)?;
     let folders = folders.into_iter().filter(|name| !known_folders.contains(&&**name));
@@ -209,7 +217,8 @@ fn queries(
         offsets.values().filter_map(|entry| Some((entry.query?, entry.batch))).collect();
     for (digest, batch) in named.into_iter().filter(|(digest, _)| !there.contains(digest)) {
         let what = format!("it is missing; the query of batch {batch} said what it has");
-        let way_out = Some("bring it back from a backup; until then such batches are replayed by the query file".into());
+        let way_out =
+            Some("bring it back from a backup; until then such batches are replayed by the query file".into());
         report.add(QueryStore::file(&digest), what, way_out);
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use millstream_sdk::prelude::*;
 use millstream_sdk::processor::prelude::*;
-use test_components::ledger::{Counted, Greatest, Number, Sums, Told, Total, forget_last, unweigh};
+use test_components::ledger::{self, Counted, Greatest, Number, Sums, Told, Total};
 
 /// A sum.
 #[derive(Default, Row)]
@@ -111,5 +111,5 @@ fn fail_from_sums(old: Sums) -> Result<i64, String> {
 plugin!(
     aggregates: Ledger;
     processors: Tracker;
-    migrations: fail_from_first, fail_from_second, fail_from_third, fail_from_sum, fail_from_sums, forget_last, unweigh
+    migrations: fail_from_first, fail_from_second, fail_from_third, fail_from_sum, fail_from_sums, ledger::forget_last, ledger::unweigh
 );

@@ -42,11 +42,7 @@ impl Processor for Tracker {
     type Initial = NoInitial;
 
     fn init(state: &mut Handle) -> Self {
-        Self {
-            sum: state.value("sum"),
-            last: state.list("last"),
-            seen: state.map("seen"),
-        }
+        Self { sum: state.value("sum"), last: state.list("last"), seen: state.map("seen") }
     }
 
     fn handle_input_rows(&mut self, key: &i64, rows: Vec<Number>, call: &mut Call<Told>) -> KeyResult {

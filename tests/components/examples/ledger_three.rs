@@ -2,7 +2,7 @@
 
 use millstream_sdk::prelude::*;
 use millstream_sdk::processor::prelude::*;
-use test_components::ledger::{Number, Seen, Sums, Told, Weighted, call_from_now, count_from_now, forget_calls, forget_count, forget_greatest, forget_last, greatest_from_now, last_from_now, unweigh, weigh};
+use test_components::ledger::{self, Number, Seen, Sums, Told, Weighted};
 
 /// A sum, of how many, and the greatest.
 #[derive(Default, Row)]
@@ -72,7 +72,8 @@ impl Processor for Tracker {
         if let (true, Some(first)) = (call.timers().is_empty(), rows.first()) {
             call.register_timer(first.at.0 / 1000 + 3000);
         }
-        let text = format!("{:?} {seen:?} {} calls", kept.iter().map(|of| (of.v, of.weight)).collect::<Vec<_>>(), sums.calls);
+        let text =
+            format!("{:?} {seen:?} {} calls", kept.iter().map(|of| (of.v, of.weight)).collect::<Vec<_>>(), sums.calls);
         call.emit(Told { k: *key, what: "rows".into(), n: sums.sum, text });
         Ok(())
     }
@@ -80,7 +81,12 @@ impl Processor for Tracker {
     fn handle_expired_timer(&mut self, key: &i64, due_ms: i64, call: &mut Call<Told>) -> KeyResult {
         let sums = self.sum.get().unwrap_or_default();
         self.last.clear();
-        call.emit(Told { k: *key, what: "timer".into(), n: due_ms / 1000, text: format!("{} in {} calls", sums.sum, sums.calls) });
+        call.emit(Told {
+            k: *key,
+            what: "timer".into(),
+            n: due_ms / 1000,
+            text: format!("{} in {} calls", sums.sum, sums.calls),
+        });
         Ok(())
     }
 }
@@ -88,5 +94,5 @@ impl Processor for Tracker {
 plugin!(
     aggregates: Ledger;
     processors: Tracker;
-    migrations: call_from_now, forget_calls, last_from_now, forget_last, count_from_now, forget_count, greatest_from_now, forget_greatest, weigh, unweigh
+    migrations: ledger::call_from_now, ledger::forget_calls, ledger::last_from_now, ledger::forget_last, ledger::count_from_now, ledger::forget_count, ledger::greatest_from_now, ledger::forget_greatest, ledger::weigh, ledger::unweigh
 );

@@ -2,7 +2,7 @@
 
 use millstream_sdk::prelude::*;
 use millstream_sdk::processor::prelude::*;
-use test_components::ledger::{Number, Seen, Sums, Told, call_from_now, count_from_now, forget_calls, forget_count, forget_last, last_from_now};
+use test_components::ledger::{self, Number, Seen, Sums, Told};
 
 /// A sum, and of how many.
 #[derive(Default, Row)]
@@ -77,7 +77,12 @@ impl Processor for Tracker {
     fn handle_expired_timer(&mut self, key: &i64, due_ms: i64, call: &mut Call<Told>) -> KeyResult {
         let sums = self.sum.get().unwrap_or_default();
         self.last.clear();
-        call.emit(Told { k: *key, what: "timer".into(), n: due_ms / 1000, text: format!("{} in {} calls", sums.sum, sums.calls) });
+        call.emit(Told {
+            k: *key,
+            what: "timer".into(),
+            n: due_ms / 1000,
+            text: format!("{} in {} calls", sums.sum, sums.calls),
+        });
         Ok(())
     }
 }
@@ -85,5 +90,5 @@ impl Processor for Tracker {
 plugin!(
     aggregates: Ledger;
     processors: Tracker;
-    migrations: call_from_now, forget_calls, last_from_now, forget_last, count_from_now, forget_count
+    migrations: ledger::call_from_now, ledger::forget_calls, ledger::last_from_now, ledger::forget_last, ledger::count_from_now, ledger::forget_count
 );

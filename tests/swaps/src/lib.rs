@@ -16,9 +16,9 @@
 
 mod editions;
 pub mod migrating;
+pub mod pause;
 mod query;
 mod storm;
-pub mod pause;
 mod verdict;
 
 pub use storm::{Outcome, storm};

@@ -84,7 +84,8 @@ pub fn report(keys: u64, tell: &mut dyn FnMut(String)) -> Result<()> {
         tell(format!("{what}: {}, {:.1} s after it was asked for", shown(&swapped, &ends)?, waited.as_secs_f64()));
     }
     query.stop().map_err(|error| anyhow!(describe_chain(&*error)))?;
-    let mut run = QueryRun::open(&world.session, spec, StopSignal::new()).map_err(|error| anyhow!(describe_chain(&error)))?;
+    let mut run =
+        QueryRun::open(&world.session, spec, StopSignal::new()).map_err(|error| anyhow!(describe_chain(&error)))?;
     feed.add(LOAD)?;
     let asked = run.swap(LEDGER, component(EDITION_FILES[1])?, SwapGrounds::unasked("swap"), Some(Remake::Migrate));
     let asked = asked.map_err(|error| anyhow!(describe_chain(&error)))?;

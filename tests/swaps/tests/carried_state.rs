@@ -19,8 +19,7 @@ use std::time::{Duration, Instant};
 use streaming_stories::{World, component, unit};
 
 const TALLY: &str = "SELECT k, tally(v) AS total FROM rows GROUP BY k";
-const TRACKER: &str =
-    "SELECT k, what, n, text FROM tracker(TABLE(SELECT v AS k, w AS v, at FROM rows) PARTITION BY k)";
+const TRACKER: &str = "SELECT k, what, n, text FROM tracker(TABLE(SELECT v AS k, w AS v, at FROM rows) PARTITION BY k)";
 const TOTALS: &str = "SELECT * FROM totals(TABLE(rows) PARTITION BY k)";
 
 fn schema() -> SchemaRef {

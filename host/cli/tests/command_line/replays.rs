@@ -159,7 +159,10 @@ fn all_retained_batches_come_out_the_same_on_another_machine_after_swaps_and_rol
     drop(console);
     let all = other.run(&["replay", "deeper/query.toml", "--all"]).expect(0, &[]);
     let told = all.stdout.lines().filter(|line| line.starts_with("batch ") && line.contains("the same")).count();
-    assert!(told >= 99 && all.stdout.contains(&format!("{told} batches run again: {told} the same, 0 not")), "{all:#?}");
+    assert!(
+        told >= 99 && all.stdout.contains(&format!("{told} batches run again: {told} the same, 0 not")),
+        "{all:#?}"
+    );
     let one = other.run(&["replay", "deeper/query.toml", "--batch", "100"]).expect(0, &[]);
     one.prints(&["note       the query was edited since: its SQL of then was run", "the same: query-aggregate"]);
 

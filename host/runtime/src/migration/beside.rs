@@ -11,7 +11,9 @@
 //! Rule of its life: its files are named by nobody before the border is defined; whatever goes wrong, it is dropped and the
 //! query has noticed nothing. It costs the memory of the state a second time for as long as it lasts.
 
-use super::{Families, Form, Forms, Hand, MigratedState, Migration, Place, affected, empty_at, form, named, unknown, untold};
+use super::{
+    Families, Form, Forms, Hand, MigratedState, Migration, Place, affected, empty_at, form, named, unknown, untold,
+};
 use crate::inspect::manifests;
 use crate::{RuntimeError, offline_store};
 use millstream_checkpoint::{Checkpoint, CommitEntry, StatePin};

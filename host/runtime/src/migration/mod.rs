@@ -94,7 +94,9 @@ impl Migration {
             let known = families_of(old)?;
             let is_new = |family: &&StateFamily| !known.iter().any(|known| known.name == family.name);
             let new = families_of(new)?;
-            ways.extend(new.iter().filter(is_new).filter_map(variable).map(|name| format!("`{name}` of `{uid}` is new")));
+            ways.extend(
+                new.iter().filter(is_new).filter_map(variable).map(|name| format!("`{name}` of `{uid}` is new")),
+            );
         }
         Ok(ways)
     }
@@ -316,7 +318,8 @@ pub(crate) fn losses((stored, wanted): Forms<'_>) -> Vec<String> {
     for (uid, was) in stored {
         let Some(is) = wanted.get(uid).filter(|is| is_affected(was, is)) else { continue };
         for (family, _) in pairs(uid, was, is).unwrap_or_default().iter().filter(|(_, is)| is.is_none()) {
-            losses.extend(variable(family).map(|name| format!("`{name}` of `{uid}` is gone, and what it holds with it")));
+            losses
+                .extend(variable(family).map(|name| format!("`{name}` of `{uid}` is gone, and what it holds with it")));
         }
     }
     losses

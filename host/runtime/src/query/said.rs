@@ -94,7 +94,11 @@ impl SaidQuery {
     }
 
     /// The query as it was. What cannot be taken back is told.
-    pub(crate) fn restore(&self, session: &Session, spec: &QuerySpec) -> Result<(QuerySpec, Vec<String>), RuntimeError> {
+    pub(crate) fn restore(
+        &self,
+        session: &Session,
+        spec: &QuerySpec,
+    ) -> Result<(QuerySpec, Vec<String>), RuntimeError> {
         let now = Self::of(session, spec)?;
         let (mut spec, mut notes) = (spec.clone(), Vec::new());
         if now == *self {
@@ -138,7 +142,8 @@ fn digest(session: &Session, source: &SourceSpec) -> Result<Digest, RuntimeError
     // That the connector is known is found out here, too.
     session.sources().factory(source)?;
     let schema = source.schema.as_deref().map(Schema::fields);
-    let options: Vec<(&str, &str)> = source.options.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("path")).collect();
+    let options: Vec<(&str, &str)> =
+        source.options.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("path")).collect();
     Ok(Digest::of(format!("{} {schema:?} {options:?}", source.format.to_ascii_lowercase()).as_bytes()))
 }
 

@@ -52,7 +52,10 @@ impl DryRun {
         }
         if self.migrated_keys > 0 {
             let (keys, time) = (self.migrated_keys, self.pause_ms);
-            writeln!(f, "           {keys} keys migrated in {time} ms: so long a start stands still, a running query less")?;
+            writeln!(
+                f,
+                "           {keys} keys migrated in {time} ms: so long a start stands still, a running query less"
+            )?;
         }
         Ok(())
     }

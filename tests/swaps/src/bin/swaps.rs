@@ -78,6 +78,9 @@ fn storms(swaps: u64, seed: u64) -> Result<bool> {
         "{} batches, {} of them borders, {} rows compared, {} swaps in processes of their own",
         storm.batches, storm.borders, storm.rows, storm.in_processes
     );
+    if let Some(example) = &storm.example {
+        println!("for example: {example}");
+    }
     let (lost, doubled) = (plain.lost + storm.lost, plain.doubled + storm.doubled);
     println!(
         "swaps: {} done, {lost} lost, {doubled} doubled, {} deaths at {} steps, {} by SIGKILL, longest pause {:.1} ms",

@@ -78,6 +78,8 @@ pub struct Storm {
     pub lost: u64,
     /// Rows that are too many or others.
     pub doubled: u64,
+    /// The first row that is missing or too much, and its batch.
+    pub example: Option<String>,
     /// The longest time that a query stood still for a swap, in microseconds.
     pub longest_pause_us: u64,
 }
@@ -101,7 +103,7 @@ pub fn migrating_storm(
     tell: &mut dyn FnMut(&Storm),
 ) -> Result<Storm> {
     let mut storm = Storm::default();
-    let editions = editions::all()?;
+    let editions = editions::all(None)?;
     let mut number = 0;
     while storm.done < swaps {
         let is_process = storm.in_processes < in_processes;
@@ -112,18 +114,20 @@ pub fn migrating_storm(
         let (hosting, disk) = match &folder {
             Some(folder) => {
                 let disk = open_files(folder.path().to_str().context("a path is no UTF-8")?, &[])?;
+                editions::write(&folder.path().join("components"))?;
                 (Hosting::Process(Process::new(program, folder.path(), shape)), disk)
             }
             None => {
                 let disk = open_files("memory:///", &[])?;
-                (Hosting::Inside(Box::new(Host::new(shape, Arc::clone(&disk), Arc::new(|_: &str| {}))?)), disk)
+                (Hosting::Inside(Box::new(Host::new(shape, Arc::clone(&disk), None, Arc::new(|_: &str| {}))?)), disk)
             }
         };
         let mut episode = Episode { hosting, random, named: 0, storm: &mut storm };
         let played = episode.play(left.min(EPISODE), editions.len());
         played.with_context(|| format!("episode {number} of seed {seed}, {shape:?}"))?;
         drop(episode);
-        settle(&mut storm, shape, &editions, disk).with_context(|| format!("episode {number} of seed {seed}, {shape:?}"))?;
+        settle(&mut storm, shape, &editions, disk)
+            .with_context(|| format!("episode {number} of seed {seed}, {shape:?}"))?;
         tell(&storm);
         number += 1;
     }
@@ -137,6 +141,9 @@ fn settle(storm: &mut Storm, shape: Shape, editions: &[Edition], disk: Arc<dyn D
     storm.rows += compared.rows;
     storm.lost += compared.lost;
     storm.doubled += compared.doubled;
+    if storm.example.is_none() {
+        storm.example = compared.example;
+    }
     Ok(())
 }
 

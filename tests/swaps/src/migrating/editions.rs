@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use millstream_common::Digest;
+use std::path::Path;
 use streaming_stories::component;
 
 /// An edition.
@@ -18,10 +19,30 @@ pub(crate) const EDITION_FILES: [&str; 4] = ["ledger_one", "ledger_two", "ledger
 /// The forms of their state.
 const FORMS: [u8; 4] = [1, 2, 3, 2];
 
+/// What must be refused, whole.
+const REFUSED_FILES: [&str; 3] = ["ledger_lost", "ledger_fails", "words_loud"];
+
+/// The bytes of a component: from a folder, where they have been [written](write), or compiled.
+fn bytes(folder: Option<&Path>, name: &str) -> Result<Vec<u8>> {
+    match folder {
+        Some(folder) => std::fs::read(folder.join(name)).with_context(|| format!("cannot read the component {name}")),
+        None => component(name),
+    }
+}
+
+/// Writes all components into a folder, for processes that would take long to compile them.
+pub(super) fn write(folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder)?;
+    for name in EDITION_FILES.into_iter().chain(REFUSED_FILES) {
+        std::fs::write(folder.join(name), component(name)?)?;
+    }
+    Ok(())
+}
+
 /// All editions, in order.
-pub(super) fn all() -> Result<Vec<Edition>> {
+pub(super) fn all(folder: Option<&Path>) -> Result<Vec<Edition>> {
     let edition = |(name, form): (&str, u8)| {
-        let bytes = component(name)?;
+        let bytes = bytes(folder, name)?;
         let digest = Digest::of(&bytes);
         Ok(Edition { bytes, digest, form })
     };
@@ -34,8 +55,10 @@ pub(super) fn number(editions: &[Edition], digest: Digest) -> Result<usize> {
 }
 
 /// What must be refused: no way for the state, ways that fail, another plugin, half a file.
-pub(super) fn refused() -> Result<Vec<Vec<u8>>> {
-    let mut torn = component("ledger_two")?;
+pub(super) fn refused(folder: Option<&Path>) -> Result<Vec<Vec<u8>>> {
+    let mut refused = REFUSED_FILES.into_iter().map(|name| bytes(folder, name)).collect::<Result<Vec<_>>>()?;
+    let mut torn = bytes(folder, EDITION_FILES[1])?;
     torn.truncate(torn.len() / 2);
-    Ok(vec![component("ledger_lost")?, component("ledger_fails")?, component("words_loud")?, torn])
+    refused.push(torn);
+    Ok(refused)
 }

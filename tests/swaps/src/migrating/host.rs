@@ -14,6 +14,7 @@ use millstream_runtime::{
 use millstream_sink::SinkSpec;
 use millstream_source::SourceSpec;
 use millstream_wasm::{FaultPolicy, PluginLimits};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, OnceLock};
@@ -56,8 +57,14 @@ enum Outcome {
 }
 
 impl Host {
-    pub(super) fn new(shape: Shape, disk: Arc<dyn DurableFiles>, on_strike: OnStrike) -> Result<Self> {
-        let (editions, refused) = (editions::all()?, editions::refused()?);
+    /// A host that finds the components in a folder, or makes them.
+    pub(super) fn new(
+        shape: Shape,
+        disk: Arc<dyn DurableFiles>,
+        components: Option<&Path>,
+        on_strike: OnStrike,
+    ) -> Result<Self> {
+        let (editions, refused) = (editions::all(components)?, editions::refused(components)?);
         Ok(Self { shape, disk, editions, refused, on_strike, files: None, lives: 0, life: None })
     }
 
@@ -65,7 +72,9 @@ impl Host {
     pub(super) fn obey(&mut self, order: &Order) -> Answer {
         let outcome = match order {
             Order::Start { edition, dry_run, strike } => self.start(*edition, *dry_run, strike.clone()),
-            Order::Swap { to, way, strike } => self.with_life(|host, life| host.swap(life, (*to, *way), strike.clone())),
+            Order::Swap { to, way, strike } => {
+                self.with_life(|host, life| host.swap(life, (*to, *way), strike.clone()))
+            }
             Order::Refuse { which, strike } => self.with_life(|host, life| host.refuse(life, *which, strike.clone())),
             Order::Stop => self.with_life(|_, life| match life.query.stop() {
                 Err(error) if life.files.struck().is_none() => bail!("it failed: {}", describe_chain(&*error)),

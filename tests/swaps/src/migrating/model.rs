@@ -146,8 +146,7 @@ impl Model {
             for due in due {
                 key.timers.remove(&due);
                 key.last.clear();
-                let text =
-                    if counts { format!("{} in {} calls", key.sum, key.calls) } else { key.sum.to_string() };
+                let text = if counts { format!("{} in {} calls", key.sum, key.calls) } else { key.sum.to_string() };
                 rows.push(serde_json::json!({ "k": k, "what": "timer", "n": due / 1000, "text": text }));
             }
         }

@@ -1,22 +1,25 @@
 //! Holds the whole output against what the editions make of the batches that the offset log names.
 
+use super::Shape;
 use super::editions::{self, Edition};
 use super::host::{PLUGIN, ROWS};
 use super::model::{Input, Model};
-use super::Shape;
 use anyhow::{Context, Result, ensure};
 use millstream_checkpoint::OffsetEntry;
+use millstream_common::BatchId;
 use std::collections::BTreeMap;
 use streaming_stories::World;
 
 /// What was found.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Compared {
     pub(super) batches: u64,
     pub(super) borders: u64,
     pub(super) rows: u64,
     pub(super) lost: u64,
     pub(super) doubled: u64,
+    /// The first row that is missing or too much, and its batch.
+    pub(super) example: Option<String>,
 }
 
 /// Computes every batch of the log and compares.
@@ -57,7 +60,7 @@ pub(super) fn compare(world: &World, shape: Shape, editions: &[Edition]) -> Resu
                 read = input.end;
                 let wanted = model.batch(shape, edition, input);
                 compared.rows += wanted.len() as u64;
-                count(&wanted, &found, &mut compared)?;
+                count(batch, &wanted, &found, &mut compared)?;
             }
             _ => anyhow::bail!("batch {batch} reads and is a border, or neither: {entry:?}"),
         }
@@ -85,7 +88,7 @@ fn input(entry: &OffsetEntry) -> Result<Option<Input>> {
     Ok(Some(Input { first, end, at_ms: number(&range.start, "timestamp")?, watermark_ms }))
 }
 
-fn count(wanted: &[serde_json::Value], found: &[String], compared: &mut Compared) -> Result<()> {
+fn count(batch: BatchId, wanted: &[serde_json::Value], found: &[String], compared: &mut Compared) -> Result<()> {
     let mut left: BTreeMap<String, i64> = BTreeMap::new();
     for row in wanted {
         *left.entry(row.to_string()).or_default() += 1;
@@ -93,6 +96,10 @@ fn count(wanted: &[serde_json::Value], found: &[String], compared: &mut Compared
     for line in found {
         let row: serde_json::Value = serde_json::from_str(line)?;
         *left.entry(row.to_string()).or_default() -= 1;
+    }
+    if let (None, Some((row, n))) = (&compared.example, left.iter().find(|(_, n)| **n != 0)) {
+        let what = if *n > 0 { "misses" } else { "has too much" };
+        compared.example = Some(format!("batch {batch} {what} {row}"));
     }
     compared.lost += left.values().filter(|n| **n > 0).sum::<i64>().unsigned_abs();
     compared.doubled += left.values().filter(|n| **n < 0).sum::<i64>().unsigned_abs();

@@ -34,7 +34,8 @@ pub fn serve(arguments: &[String]) -> Result<()> {
             std::thread::park();
         }
     };
-    let mut host = Host::new(shape, disk, Arc::new(on_strike))?;
+    let components = Path::new(folder).join("components");
+    let mut host = Host::new(shape, disk, Some(&components), Arc::new(on_strike))?;
     for line in std::io::stdin().lines() {
         let order: Order = serde_json::from_str(&line?)?;
         let answer = host.obey(&order);
