@@ -26,6 +26,8 @@ use streaming_stories::{World, component};
 /// Rows of a batch while the state is filled, and afterwards.
 const FILL: u64 = 50_000;
 const LOAD: u64 = 1_000;
+/// The time between two batches of the load.
+const PACE: Duration = Duration::from_millis(100);
 /// Anything takes too long after that.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -71,7 +73,7 @@ pub fn report(keys: u64, tell: &mut dyn FnMut(String)) -> Result<()> {
         let asked = asked.map_err(|error| anyhow!(describe_chain(&error)))?;
         let swapped = loop {
             feed.add(LOAD)?;
-            match asked.recv_timeout(Duration::from_millis(20)) {
+            match asked.recv_timeout(PACE) {
                 Ok(answer) => break answer.map_err(|reason| anyhow!(reason))?,
                 Err(_) => ensure!(asked_at.elapsed() < PATIENCE, "a swap gets no answer"),
             }

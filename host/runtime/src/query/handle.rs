@@ -3,14 +3,14 @@
 use super::border::Remake;
 use super::progress::{Progress, iso_ms};
 use super::run::QueryRun;
-use super::swap::{SwapGrounds, SwapQueue, SwapRequest, Swapped};
+use super::swap::{Hold, SwapGrounds, SwapQueue, SwapRequest, Swapped};
 use super::tap::Tap;
 use crate::migration::Beside;
 use crate::streams::StreamingQueryManager;
 use crate::verdict::{Question, Shadow, VerdictReport, judge};
 use crate::{QuerySpec, RuntimeError, Session};
 use millstream_checkpoint::Checkpoint;
-use millstream_common::{Digest, Fault, Hint, QueryId, RunId, StopSignal, Trigger};
+use millstream_common::{BatchId, Digest, Fault, Hint, QueryId, RunId, StopSignal, Trigger};
 use millstream_state::{LogStore, MemoryBudget, StoreOptions};
 use millstream_wasm::{PluginHost, PluginSlot};
 use std::collections::VecDeque;
@@ -297,7 +297,7 @@ impl StreamingQuery {
         }
         let (reply, answer) = channel();
         let plugin = plugin.to_owned();
-        let request = SwapRequest { plugin, component, bytes, grounds, remake, beside: None, reply };
+        let request = SwapRequest { plugin, component, bytes, grounds, remake, beside: None, hold: None, reply };
         if request.remake != Some(Remake::Migrate) {
             self.swaps.push(request);
             return Ok(answer);
@@ -312,14 +312,9 @@ impl StreamingQuery {
     /// Migrates the state for a component beside the query and lets it wait for the border; one whose state cannot be
     /// migrated is refused here.
     fn migrate(&self, mut request: SwapRequest) {
-        let mut made = self.beside(&request);
-        if made.is_err() && self.is_active() {
-            // What it read may just have been cleaned up.
-            made = self.beside(&request);
-        }
-        match made {
-            Ok(beside) => {
-                request.beside = Some(beside);
+        match self.beside(&request) {
+            Ok((beside, hold)) => {
+                (request.beside, request.hold) = (Some(beside), Some(hold));
                 self.swaps.push(request);
             }
             Err(error) => {
@@ -330,12 +325,14 @@ impl StreamingQuery {
         }
     }
 
-    fn beside(&self, request: &SwapRequest) -> Result<Beside, RuntimeError> {
+    fn beside(&self, request: &SwapRequest) -> Result<(Beside, Hold), RuntimeError> {
         let Ground { session, spec, checkpoint, changelogs_before_snapshot, budget } = &*self.ground;
         let question =
             Question { session, checkpoint, spec: Some(spec), plugin: &request.plugin, batches: 0, restores: false };
         let writer = uuid::Uuid::new_v4().simple().to_string();
-        question.migrate_beside(&request.component, &request.bytes, &|uid, partition, manifest| {
+        let newest = checkpoint.commit_log().batches()?.last().copied().unwrap_or(BatchId::FIRST);
+        let hold = self.swaps.hold(newest);
+        let beside = question.migrate_beside(&request.component, &request.bytes, &|uid, partition, manifest| {
             let options = StoreOptions {
                 files: Arc::new(checkpoint.state_files(uid, partition)),
                 writer: writer.clone(),
@@ -343,7 +340,8 @@ impl StreamingQuery {
                 budget: budget.clone(),
             };
             LogStore::open(options, manifest)
-        })
+        })?;
+        Ok((beside, hold))
     }
 
     /// The verdict on a component, which has not to be one. The query goes on meanwhile; the last `batches` batches (by

@@ -245,7 +245,7 @@ impl QueryRun {
             }
             let (reply, _) = channel();
             let (plugin, bytes) = (plugin.name, plugin.component);
-            run.swaps.push(SwapRequest { plugin, component, bytes, grounds, remake, beside: None, reply });
+            run.swaps.push(SwapRequest { plugin, component, bytes, grounds, remake, beside: None, hold: None, reply });
         }
         run.store_components()?;
         if run.trigger == Trigger::AvailableNow {
@@ -301,8 +301,8 @@ impl QueryRun {
     ) -> Result<Receiver<Result<Swapped, String>>, RuntimeError> {
         let component = self.host.load(plugin, &bytes)?;
         let (reply, answer) = channel();
-        let (plugin, beside) = (plugin.to_owned(), None);
-        self.swaps.push(SwapRequest { plugin, component, bytes, grounds, remake, beside, reply });
+        let (plugin, beside, hold) = (plugin.to_owned(), None, None);
+        self.swaps.push(SwapRequest { plugin, component, bytes, grounds, remake, beside, hold, reply });
         Ok(answer)
     }
 

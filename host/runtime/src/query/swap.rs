@@ -93,6 +93,8 @@ pub struct SwapRequest {
     pub(super) remake: Option<Remake>,
     /// The state, if it was migrated beside the query.
     pub(super) beside: Option<Beside>,
+    /// Keeps what that has still to take up.
+    pub(super) hold: Option<Hold>,
     pub(super) reply: Sender<Result<Swapped, String>>,
 }
 
@@ -114,6 +116,23 @@ struct Waiting {
     refused: Vec<(String, String)>,
     /// Why no border comes any more.
     closed: Option<String>,
+    /// The oldest batches that somebody beside the query still reads.
+    held: Vec<BatchId>,
+}
+
+/// Keeps a batch and all after it from being cleaned up, until it is dropped.
+pub(super) struct Hold {
+    queue: SwapQueue,
+    batch: BatchId,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut waiting = self.queue.lock();
+        if let Some(at) = waiting.held.iter().position(|held| *held == self.batch) {
+            waiting.held.swap_remove(at);
+        }
+    }
 }
 
 impl SwapQueue {
@@ -124,6 +143,17 @@ impl SwapQueue {
             None => waiting.requests.push_back(request),
             Some(reason) => answer(&request.reply, Err(reason.clone())),
         }
+    }
+
+    /// Keeps a batch and all after it from being cleaned up.
+    pub(super) fn hold(&self, batch: BatchId) -> Hold {
+        self.lock().held.push(batch);
+        Hold { queue: self.clone(), batch }
+    }
+
+    /// The oldest batch that somebody beside the query still reads.
+    pub(super) fn held(&self) -> Option<BatchId> {
+        self.lock().held.iter().min().copied()
     }
 
     /// Takes note that a swap was refused before it got here.

@@ -87,7 +87,8 @@ pub(crate) fn judge(question: &Question<'_>, component: &[u8]) -> Result<Verdict
     question.ask(component)
 }
 
-/// Where a run would begin. A running query moves on between two looks at its logs.
+/// Where a run would begin. A running query moves on between two looks at its logs; then it is after the newest batch that
+/// is done.
 pub(crate) fn resume_point(checkpoint: &Checkpoint) -> Result<ResumePoint, RuntimeError> {
     let mut look = 0;
     loop {
@@ -95,6 +96,12 @@ pub(crate) fn resume_point(checkpoint: &Checkpoint) -> Result<ResumePoint, Runti
         match checkpoint.resume() {
             Err(CheckpointError::CommitAhead { .. } | CheckpointError::Gap { .. }) if look < LOOKS => {}
             point => return Ok(point?),
+        }
+        // Entries stay as they are, so the newest batch that is done can be read whatever comes after it.
+        let Some(newest) = checkpoint.commit_log().batches()?.last().copied() else { continue };
+        if let (Some(last), Some(commit)) = (checkpoint.offset_log().get(newest)?, checkpoint.commit_log().get(newest)?)
+        {
+            return Ok(ResumePoint::Next { last, commit });
         }
     }
 }

@@ -395,6 +395,10 @@ impl StateStore for LogStore {
         self.families[family.0].scan(visit).map_err(|error| self.spilled(error))
     }
 
+    fn keys_of(&self, family: FamilyId) -> Result<u64, StateError> {
+        Ok(self.families[family.0].keys())
+    }
+
     fn prepare(&mut self) -> Result<StateManifest, StateError> {
         let finished = self.background.take();
         self.take_snapshot(finished);

@@ -420,6 +420,10 @@ fn a_store_follows_another_one_by_its_changelogs_and_versions_without_a_file_are
     }
     follower.skip_to(6);
     assert_eq!(content(&follower), content(&leader));
+    let sums = follower.family(&spec()).unwrap();
+    let mut scanned = 0;
+    follower.scan(sums, &mut |_, _| scanned += 1).unwrap();
+    assert_eq!(follower.keys_of(sums).unwrap(), scanned);
     assert_eq!(follower.prepare().unwrap().version, 7);
     let again = LogStore::open(options(&to, "g"), &StateManifest { version: 6, ..manifest }).unwrap();
     assert_eq!(content(&again), content(&leader));

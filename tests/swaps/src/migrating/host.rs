@@ -5,7 +5,7 @@ use super::step_files::{OnStrike, StepFiles};
 use super::{Answer, Order, Shape, Strike, Way};
 use crate::query::world_on;
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use millstream_common::{Digest, DurableFiles, Options, describe_chain};
+use millstream_common::{Digest, DurableFiles, Options, Trigger, describe_chain};
 use millstream_plan::EventTime;
 use millstream_runtime::verdict::Verdict;
 use millstream_runtime::{
@@ -23,6 +23,8 @@ use streaming_stories::World;
 
 /// Rows per batch.
 pub(super) const ROWS: i64 = 20;
+/// The time of the first rows: what is not later than 1970 is late from the beginning.
+pub(super) const START_MS: i64 = 1000;
 /// The plugin's name in the query.
 pub(crate) const PLUGIN: &str = "ledger";
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -295,6 +297,7 @@ fn spec(shape: Shape, edition: &Edition, dry_run: u64) -> QuerySpec {
     static LIMITS: OnceLock<PluginLimits> = OnceLock::new();
     let limits = LIMITS.get_or_init(|| PluginLimits { deadline: Duration::from_secs(10), ..PluginLimits::default() });
     let options = Options::new().with("rowsPerBatch", ROWS.to_string()).with("numPartitions", "1");
+    let options = options.with("startTimestamp", START_MS.to_string());
     let source = SourceSpec { name: "numbers".into(), format: "rate-micro-batch".into(), schema: None, options };
     let sql = match shape {
         Shape::Ledger => {
@@ -316,6 +319,8 @@ fn spec(shape: Shape, edition: &Edition, dry_run: u64) -> QuerySpec {
             on_fault: FaultPolicy::Fail,
         }],
         checkpoint: Some("checkpoint".into()),
+        // Rows keep coming, and a batch does not cost what a log of thousands would.
+        trigger: Trigger::ProcessingTime(Duration::from_millis(5)),
         settings: Settings {
             // Every entry of the offset log is read in the end.
             batches_retained: 1_000_000,

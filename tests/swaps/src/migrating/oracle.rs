@@ -2,7 +2,7 @@
 
 use super::Shape;
 use super::editions::{self, Edition};
-use super::host::{PLUGIN, ROWS};
+use super::host::{PLUGIN, ROWS, START_MS};
 use super::model::{Input, Model};
 use anyhow::{Context, Result, ensure};
 use millstream_checkpoint::OffsetEntry;
@@ -79,13 +79,13 @@ fn input(entry: &OffsetEntry) -> Result<Option<Input>> {
     if range.start == range.end {
         return Ok(None);
     }
-    let number = |value: &Option<serde_json::Value>, name: &str| {
-        value.as_ref().map_or(Some(0), |value| value[name].as_i64()).context("an offset without a number")
+    let number = |value: &Option<serde_json::Value>, name: &str, at_first: i64| {
+        value.as_ref().map_or(Some(at_first), |value| value[name].as_i64()).context("an offset without a number")
     };
-    let (first, end) = (number(&range.start, "offset")?, number(&range.end, "offset")?);
+    let (first, end) = (number(&range.start, "offset", 0)?, number(&range.end, "offset", 0)?);
     ensure!(end == first + ROWS, "batch {} reads {first} to {end}", entry.batch);
     let watermark_ms = entry.watermark_ms.context("the entry has no watermark")?;
-    Ok(Some(Input { first, end, at_ms: number(&range.start, "timestamp")?, watermark_ms }))
+    Ok(Some(Input { first, end, at_ms: number(&range.start, "timestamp", START_MS)?, watermark_ms }))
 }
 
 fn count(batch: BatchId, wanted: &[serde_json::Value], found: &[String], compared: &mut Compared) -> Result<()> {
