@@ -215,6 +215,7 @@ IMPORT("log", "log") void host_log(uint32_t level, const uint8_t *data, uint32_t
 IMPORT("clock", "batch-time-ms") int64_t host_batch_time_ms(void);
 IMPORT("config", "get") void host_config(const char *name, uint32_t length, void *answer);
 IMPORT("random", "bytes") void host_random(uint32_t length, void *answer);
+IMPORT("http", "send") void host_send(const ms_request *requests, uint32_t count, void *answer);
 #endif
 
 static void log_line(ms_level level, ms_buffer line)
@@ -289,6 +290,54 @@ void ms_random(void *data, uint32_t length)
         state ^= state << 13, state ^= state >> 7, state ^= state << 17;
         ((uint8_t *)data)[i] = (uint8_t)(state >> 32);
     }
+#endif
+}
+
+ms_text ms_text_of(const char *text)
+{
+    ms_text made = {text, (uint32_t)length_of(text)};
+    return made;
+}
+
+static uint8_t lower(char c) { return (uint8_t)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c); }
+
+bool ms_header(const ms_response *response, const char *name, ms_text *value)
+{
+    uint32_t length = (uint32_t)length_of(name);
+    for (uint32_t i = 0; !response->is_failure && i < response->as.answer.header_count; i++) {
+        const ms_pair *header = &response->as.answer.headers[i];
+        uint32_t at = 0;
+        while (header->name.length == length && at < length && lower(header->name.data[at]) == lower(name[at])) at++;
+        if (at < length || header->name.length != length) continue;
+        *value = header->value;
+        return true;
+    }
+    return false;
+}
+
+#ifndef __wasm__
+ms_response (*ms_test_answers)(const ms_request *request);
+#endif
+
+const ms_response *ms_send(const ms_request *requests, uint32_t count)
+{
+#ifdef __wasm__
+    struct { ms_response *items; uint32_t count; } answer;
+    host_send(requests, count, &answer);
+    if (answer.count != count) ms_panic("the host gave %u answers to %u requests", answer.count, count);
+    return answer.items;
+#else
+    ms_response *answers = ms_allocate(count * sizeof *answers);
+    for (uint32_t i = 0; i < count; i++) {
+        if (ms_test_answers != NULL) {
+            answers[i] = ms_test_answers(&requests[i]);
+            continue;
+        }
+        answers[i].is_failure = 1;
+        answers[i].as.failure.why = MS_DENIED;
+        answers[i].as.failure.reason = ms_text_of("no test answers");
+    }
+    return answers;
 #endif
 }
 
@@ -1578,6 +1627,210 @@ void *ms__describe_processors(void)
     return list;
 }
 
+/* ------------------------------------------------------------------------------------------------------------- sources */
+
+bool ms_option(const ms_reading *reading, const char *name, ms_text *value)
+{
+    size_t length = length_of(name);
+    for (uint32_t i = 0; i < reading->option_count; i++) {
+        const ms_pair *pair = &reading->options[i];
+        if (pair->name.length != length || __builtin_memcmp(pair->name.data, name, length) != 0) continue;
+        *value = pair->value;
+        return true;
+    }
+    return false;
+}
+
+bool ms_number_of(ms_text text, uint64_t *number)
+{
+    uint64_t value = 0;
+    for (uint32_t i = 0; i < text.length; i++) {
+        uint8_t digit = (uint8_t)(text.data[i] - '0');
+        if (digit > 9 || __builtin_mul_overflow(value, 10u, &value) || __builtin_add_overflow(value, digit, &value)) return false;
+    }
+    *number = value;
+    return text.length > 0;
+}
+
+void ms_set_offset(ms_reading *reading, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    reading->offset = text_of(format, arguments);
+    va_end(arguments);
+    reading->has_offset = true;
+}
+
+void ms_next_page(ms_reading *reading, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    reading->next = text_of(format, arguments);
+    va_end(arguments);
+    reading->has_next = true;
+}
+
+ms_builder *ms_read_column(ms_reading *reading, uint32_t number)
+{
+    if (number < reading->column_count) return &reading->columns[number];
+    ms_panic("column %u of `%s`, which gives %u columns here", number, reading->failures.name, reading->column_count);
+}
+
+void ms_refuse_reading(ms_reading *reading, ms_fault fault, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    refuse(&reading->failures, fault, text_of(format, arguments));
+    va_end(arguments);
+}
+
+/* WIT: result<string, error>, result<page, error> and result<_, error>. */
+typedef struct offset_answer {
+    uint8_t is_error;
+    union { ms_buffer offset; failed error; } as;
+} offset_answer;
+typedef struct page_answer {
+    uint8_t is_error;
+    union {
+        struct { batch rows; struct { uint8_t some; ms_buffer text; } next; } page;
+        failed error;
+    } as;
+} page_answer;
+/* WIT: source-option, source-type. */
+typedef struct described_option {
+    ms_buffer name;
+    uint8_t required;
+} described_option;
+typedef struct described_source {
+    ms_buffer name;
+    list columns, options;
+} described_source;
+
+static const ms_source *source_of(uint32_t number) { return number < LISTED(ms_sources) ? ms_sources[number] : NULL; }
+
+static failed refused_reading(const ms_reading *reading)
+{
+    failed error = {(uint8_t)reading->failures.fault, reading->failures.message};
+    return error;
+}
+
+static ms_reading reading_of(const ms_source *source, const ms_pair *options, uint32_t count)
+{
+    ms_reading reading = {0};
+    reading.options = options;
+    reading.option_count = count;
+    reading.failures.name = source == NULL ? "source" : source->name;
+    if (source == NULL) ms_refuse_reading(&reading, MS_INTERNAL, "there is no such source");
+    return reading;
+}
+
+static offset_answer *offset_answered(const ms_reading *reading)
+{
+    offset_answer *answer = ms_allocate(sizeof *answer);
+    answer->is_error = reading->failures.refused;
+    if (answer->is_error) answer->as.error = refused_reading(reading);
+    else answer->as.offset = reading->offset;
+    return answer;
+}
+
+static void expect_offset(ms_reading *reading)
+{
+    if (!reading->has_offset) ms_refuse_reading(reading, MS_INTERNAL, "`%s` gave no offset", reading->failures.name);
+}
+
+void *ms__initial_offset(uint32_t number, const ms_pair *options, uint32_t count)
+{
+    const ms_source *source = source_of(number);
+    ms_reading reading = reading_of(source, options, count);
+    if (source != NULL) {
+        source->initial(&reading);
+        expect_offset(&reading);
+    }
+    return offset_answered(&reading);
+}
+
+void *ms__latest_offset(uint32_t number, const ms_pair *options, uint32_t count, ms_text start, const ms_text *until,
+                        const uint64_t *max_rows)
+{
+    const ms_source *source = source_of(number);
+    ms_reading reading = reading_of(source, options, count);
+    reading.start = start;
+    reading.has_until = until != NULL;
+    if (until != NULL) reading.until = *until;
+    reading.has_max_rows = max_rows != NULL;
+    if (max_rows != NULL) reading.max_rows = *max_rows;
+    if (source != NULL) {
+        source->latest(&reading);
+        expect_offset(&reading);
+    }
+    return offset_answered(&reading);
+}
+
+/* Runs the author's code over columns; how many rows it gave. */
+static uint32_t read_rows(const ms_source *source, ms_reading *reading)
+{
+    reading->column_count = count_of(source->columns);
+    reading->columns = make_builders(source->columns);
+    source->read(reading);
+    uint32_t rows = reading->columns[0].rows;
+    const ms_builder *wrong = uneven(reading->columns, reading->column_count, rows);
+    if (wrong != NULL) {
+        ms_refuse_reading(reading, MS_INTERNAL, "`%s` gave %u values in `%s` where there are %u rows", source->name,
+                          wrong->rows, wrong->field->name, rows);
+    }
+    return rows;
+}
+
+void *ms__read_page(uint32_t number, const ms_pair *options, uint32_t count, ms_text start, ms_text end,
+                    const ms_text *cursor)
+{
+    const ms_source *source = source_of(number);
+    ms_reading reading = reading_of(source, options, count);
+    reading.start = start;
+    reading.end = end;
+    reading.has_cursor = cursor != NULL;
+    if (cursor != NULL) reading.cursor = *cursor;
+    uint32_t rows = source == NULL ? 0 : read_rows(source, &reading);
+    page_answer *answer = ms_allocate(sizeof *answer);
+    answer->is_error = reading.failures.refused;
+    if (answer->is_error) {
+        answer->as.error = refused_reading(&reading);
+        return answer;
+    }
+    answer->as.page.rows = finish_all(reading.columns, reading.column_count, rows);
+    answer->as.page.next.some = reading.has_next;
+    answer->as.page.next.text = reading.next;
+    return answer;
+}
+
+void *ms__commit_offset(uint32_t number, const ms_pair *options, uint32_t count, ms_text end)
+{
+    const ms_source *source = source_of(number);
+    ms_reading reading = reading_of(source, options, count);
+    reading.end = end;
+    if (source != NULL && source->commit != NULL) source->commit(&reading);
+    return offset_answered(&reading);
+}
+
+void *ms__describe_sources(void)
+{
+    list *list = describe_list(LISTED(ms_sources), sizeof(described_source));
+    for (uint32_t i = 0; i < list->count; i++) {
+        const ms_source *from = ms_sources[i];
+        described_source *to = (described_source *)list->items + i;
+        to->name = literal(from->name);
+        to->columns = describe_fields(from->columns, AS_MARKED);
+        to->options = *describe_list(LISTED(from->options), sizeof(described_option));
+        for (uint32_t j = 0; j < to->options.count; j++) {
+            described_option *option = (described_option *)to->options.items + j;
+            option->name = literal(from->options[j]);
+            option->required = option->name.length == 0 || from->options[j][option->name.length - 1] != '?';
+            if (!option->required) option->name.length--;
+        }
+    }
+    return list;
+}
+
 /* --------------------------------------------------------------------------------------------------------------- tests */
 
 #ifndef __wasm__
@@ -1635,4 +1888,28 @@ const char *ms_test_error(const ms_test *test, uint32_t row)
 }
 
 void ms_test_end(void) { give_all_back(); }
+
+void ms_source_test_run(ms_source_test *test, void (*call)(ms_reading *reading))
+{
+    ms_reading *reading = &test->reading;
+    ms__failures none = {0};
+    reading->failures = none;
+    reading->failures.name = test->source->name;
+    reading->has_offset = reading->has_next = false;
+    test->offset = test->next = test->refusal = NULL;
+    test->columns = NULL;
+    test->rows = 0;
+    if (call == test->source->read) {
+        test->rows = read_rows(test->source, reading);
+        batch rows = finish_all(reading->columns, reading->column_count, test->rows);
+        if (!reading->failures.refused) test->columns = read_columns(test->source->columns, test->rows, rows.buffers, rows.count);
+    } else {
+        call(reading);
+    }
+#define LEFT(buffer) (const char *)text("%.*s%c", (int)(buffer).length, (const char *)(buffer).data, 0).data
+    if (reading->has_offset) test->offset = LEFT(reading->offset);
+    if (reading->has_next) test->next = LEFT(reading->next);
+    if (reading->failures.refused) test->refusal = LEFT(reading->failures.message);
+#undef LEFT
+}
 #endif

@@ -122,6 +122,11 @@ typedef struct ms_text {
     uint32_t length;
 } ms_text;
 
+/* A name and a value. */
+typedef struct ms_pair {
+    ms_text name, value;
+} ms_pair;
+
 /* Rows from begin to before end. */
 typedef struct ms_range {
     uint32_t begin, end;
@@ -623,6 +628,114 @@ extern const ms_processor *const ms_processors[] __attribute__((weak));
 void *ms__describe_processors(void);
 void *ms__invoke(ms__step step, void *invocation);
 
+/* ------------------------------------------------------------------------------------------------------------- sources
+ * A source is code that rows come from, by ranges of offsets that it makes up itself. An offset is a place between rows, as
+ * text that only the source understands; the host keeps offsets in its log and gives them back. The rows of a range are the
+ * same rows whenever it is read.
+ *
+ *   MS_SOURCE(name, MS_COLUMNS(...), MS_OPTIONS("url", "page?"), initial, latest, read, commit)
+ *
+ * after functions with the parameter `ms_reading *reading`; commit may be NULL. An option whose name ends in `?` may be left
+ * out. A function answers with:
+ *
+ *   initial   ms_set_offset: where a query begins that has read nothing yet
+ *   latest    ms_set_offset: the end of a batch that begins at reading->start, which is the start when nothing is new; not
+ *             beyond reading->until if has_until, and after about reading->max_rows rows if has_max_rows
+ *   read      values in each ms_read_column: the rows after reading->start up to reading->end, or from reading->cursor on if
+ *             has_cursor; ms_next_page when there are more
+ *   commit    nothing: the query has what comes before reading->end, for good */
+
+/* One call of a source. */
+typedef struct ms_reading {
+    const ms_pair *options;
+    uint32_t option_count;
+    ms_text start, end, until, cursor;
+    bool has_until, has_max_rows, has_cursor;
+    uint64_t max_rows;
+    ms_builder *columns;
+    uint32_t column_count;
+    ms_buffer offset, next;
+    bool has_offset, has_next;
+    ms__failures failures;
+} ms_reading;
+
+/* The value of an option; false where the query does not give it. */
+bool ms_option(const ms_reading *reading, const char *name, ms_text *value);
+/* A text of decimal digits as a number; false where it is none, or too large. */
+bool ms_number_of(ms_text text, uint64_t *number);
+/* The offset that is asked for. Formats as for ms_fail_row. */
+__attribute__((format(printf, 2, 3))) void ms_set_offset(ms_reading *reading, const char *format, ...);
+/* A column of the rows, from 0. */
+ms_builder *ms_read_column(ms_reading *reading, uint32_t number);
+/* There are more rows; the next page is asked for with this cursor. */
+__attribute__((format(printf, 2, 3))) void ms_next_page(ms_reading *reading, const char *format, ...);
+/* The call fails; return after it. */
+__attribute__((format(printf, 3, 4))) void ms_refuse_reading(ms_reading *reading, ms_fault fault, const char *format, ...);
+
+typedef struct ms_source {
+    const char *name;
+    const ms_field *columns;
+    const char *const *options;
+    void (*initial)(ms_reading *reading);
+    void (*latest)(ms_reading *reading);
+    void (*read)(ms_reading *reading);
+    void (*commit)(ms_reading *reading);
+} ms_source;
+
+#define MS_OPTIONS(...) (__VA_ARGS__ __VA_OPT__(, ))
+#define MS_SOURCE(name, columns, options, initial, latest, read, commit)                                                \
+    MS__FIELDS(ms__source_columns_##name, columns);                                                                     \
+    static const char *const ms__source_options_##name[] = {MS__OPEN options NULL};                                     \
+    static const ms_source ms_source_##name = {                                                                         \
+        #name, ms__source_columns_##name, ms__source_options_##name, initial, latest, read, commit}
+
+/* The sources of the plugin; once, after all of them. */
+#define MS_SOURCES(...)                                                                                                 \
+    MS__C const ms_source *const ms_sources[] = {MS__EACH(MS__SOURCE_OF, __VA_ARGS__) NULL};                            \
+    MS__EXPORT(MS__WIT("source") "#describe") void *ms__export_sources(void) { return ms__describe_sources(); }         \
+    MS__EXPORT("cabi_post_" MS__WIT("source") "#describe") void ms__free_sources(void *a) { ms__answered(a); }          \
+    MS__EXPORT(MS__WIT("source") "#initial-offset")                                                                     \
+    void *ms__export_initial(uint32_t source, const ms_pair *options, uint32_t count)                                   \
+    {                                                                                                                   \
+        return ms__initial_offset(source, options, count);                                                              \
+    }                                                                                                                   \
+    MS__EXPORT("cabi_post_" MS__WIT("source") "#initial-offset") void ms__free_initial(void *a) { ms__answered(a); }    \
+    MS__EXPORT(MS__WIT("source") "#latest-offset")                                                                      \
+    void *ms__export_latest(uint32_t source, const ms_pair *options, uint32_t count, const char *start, uint32_t length, \
+                            uint32_t has_until, const char *until, uint32_t until_length, uint32_t has_max,             \
+                            uint64_t max)                                                                               \
+    {                                                                                                                   \
+        const ms_text from = {start, length}, to = {until, until_length};                                               \
+        return ms__latest_offset(source, options, count, from, has_until ? &to : NULL, has_max ? &max : NULL);          \
+    }                                                                                                                   \
+    MS__EXPORT("cabi_post_" MS__WIT("source") "#latest-offset") void ms__free_latest(void *a) { ms__answered(a); }      \
+    MS__EXPORT(MS__WIT("source") "#read")                                                                               \
+    void *ms__export_read(uint32_t source, const ms_pair *options, uint32_t count, const char *start, uint32_t length,  \
+                          const char *end, uint32_t end_length, uint32_t has_cursor, const char *cursor,                \
+                          uint32_t cursor_length)                                                                       \
+    {                                                                                                                   \
+        const ms_text from = {start, length}, to = {end, end_length}, at = {cursor, cursor_length};                     \
+        return ms__read_page(source, options, count, from, to, has_cursor ? &at : NULL);                                \
+    }                                                                                                                   \
+    MS__EXPORT("cabi_post_" MS__WIT("source") "#read") void ms__free_read(void *a) { ms__answered(a); }                 \
+    MS__EXPORT(MS__WIT("source") "#commit")                                                                             \
+    void *ms__export_commit(uint32_t source, const ms_pair *options, uint32_t count, const char *end, uint32_t length)  \
+    {                                                                                                                   \
+        const ms_text to = {end, length};                                                                               \
+        return ms__commit_offset(source, options, count, to);                                                           \
+    }                                                                                                                   \
+    MS__EXPORT("cabi_post_" MS__WIT("source") "#commit") void ms__free_commit(void *a) { ms__answered(a); }
+#define MS__SOURCE_OF(name) &ms_source_##name,
+
+extern const ms_source *const ms_sources[] __attribute__((weak));
+void *ms__describe_sources(void);
+void *ms__initial_offset(uint32_t source, const ms_pair *options, uint32_t count);
+void *ms__latest_offset(uint32_t source, const ms_pair *options, uint32_t count, ms_text start, const ms_text *until,
+                        const uint64_t *max_rows);
+void *ms__read_page(uint32_t source, const ms_pair *options, uint32_t count, ms_text start, ms_text end,
+                    const ms_text *cursor);
+void *ms__commit_offset(uint32_t source, const ms_pair *options, uint32_t count, ms_text end);
+
 /* ---------------------------------------------------------------------------------------------------------------- host */
 
 typedef enum ms_level { MS_LOG_ERROR, MS_LOG_WARN, MS_LOG_INFO, MS_LOG_DEBUG, MS_LOG_TRACE } ms_level;
@@ -638,6 +751,38 @@ int64_t ms_batch_time_ms(void);
 bool ms_config(const char *name, ms_text *value);
 /* At most 64 KiB of random bytes: the same whenever the batch is run. */
 void ms_random(void *data, uint32_t length);
+
+/* A request to a host that the operator grants. */
+typedef struct ms_request {
+    ms_text method, url; /* GET; with scheme and host */
+    const ms_pair *headers;
+    uint32_t header_count;
+    ms_text body;
+    uint32_t timeout_ms; /* as long as the call may take: UINT32_MAX */
+} ms_request;
+
+/* Why there is no response. */
+typedef enum ms_no_response { MS_DENIED, MS_UNREACHABLE, MS_TOO_LARGE } ms_no_response;
+
+/* A response, or why there is none. */
+typedef struct ms_response {
+    uint8_t is_failure;
+    union {
+        struct { uint16_t status; const ms_pair *headers; uint32_t header_count; ms_text body; } answer;
+        struct { uint8_t why; ms_text reason; } failure;
+    } as;
+} ms_response;
+
+/* Sends all requests, at most 256, several at a time, and waits for all: as many answers, in their order. Natively
+ * ms_test_answers answers, if it is set, else every request is denied. */
+const ms_response *ms_send(const ms_request *requests, uint32_t count);
+/* A text that ends with a zero. */
+ms_text ms_text_of(const char *text);
+/* The value of a header, whatever the case of its name; false where there is none. */
+bool ms_header(const ms_response *response, const char *name, ms_text *value);
+#ifndef __wasm__
+extern ms_response (*ms_test_answers)(const ms_request *request);
+#endif
 
 /* --------------------------------------------------------------------------------------------------------------- tests
  * Compiled for the machine itself (cc tests.c millstream.c), functions are called from buffers to buffers as the host
@@ -668,6 +813,19 @@ const ms_column *ms_test_result(const ms_test *test, uint32_t number);
 const char *ms_test_error(const ms_test *test, uint32_t row);
 /* Gives the memory of all tests before back. */
 void ms_test_end(void);
+
+/* A source under test: every call leaves its answer here. */
+typedef struct ms_source_test {
+    const ms_source *source;
+    ms_reading reading;         /* options and parameters of the next call */
+    const char *offset, *next;  /* of the last call; NULL where it gave none */
+    const ms_column *columns;   /* of read */
+    uint32_t rows;
+    const char *refusal;        /* why the call failed, NULL if it did not */
+} ms_source_test;
+
+/* `call` is one of the source's own functions; parameters stand in test->reading. */
+void ms_source_test_run(ms_source_test *test, void (*call)(ms_reading *reading));
 #endif
 
 #ifdef __cplusplus

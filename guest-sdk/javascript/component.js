@@ -97,6 +97,21 @@ export const processor = {
   }),
 };
 
+export const source = {
+  describe: () =>
+    offered.source.map((definition) => ({
+      name: definition.name,
+      columns: definition.columns.nodes(),
+      options: definition.options,
+    })),
+  initialOffset: answering((number, options) => numbered("source", number).initialOffset(options)),
+  latestOffset: answering((number, options, start, limits) =>
+    numbered("source", number).latestOffset(options, start, limits),
+  ),
+  read: answering((number, options, start, end, cursor) => numbered("source", number).read(options, start, end, cursor)),
+  commit: answering((number, options, offset) => numbered("source", number).commit(options, offset)),
+};
+
 export const migration = {
   describe: () =>
     offered.migration.map((definition) => ({

@@ -187,6 +187,40 @@ export function processor<
   N extends Columns,
 >(definition: ProcessorDefinition<K, I, O, V, N>): ProcessorDefinition<K, I, O, V, N>;
 
+/** Options of a stream, by the names that the source gave them. */
+export type SourceOptions = Record<string, string>;
+
+/** How far a batch may go. */
+export interface Limits {
+  /** Not beyond this offset, which an earlier call answered; null: as far as there are rows. */
+  readonly until: string | null;
+  /** At most about so many rows; one step of the source is always allowed. Null: any number. */
+  readonly maxRows: bigint | null;
+}
+
+export interface SourceDefinition<C extends Columns> {
+  name?: string;
+  columns: C;
+  /** The options that a query may give; one whose name ends in `?` may be left out. */
+  options?: string[];
+  /** Where a query begins that has read nothing yet. */
+  initialOffset(options: SourceOptions): string;
+  /** The end of a batch that begins at `start`: `start` itself when nothing is new. */
+  latestOffset(options: SourceOptions, start: string, limits: Limits): string;
+  /** The rows after `start` up to `end`, or a page of them; the next page is asked for with its `next`. */
+  read(
+    options: SourceOptions,
+    start: string,
+    end: string,
+    cursor: string | null,
+  ): RowOf<C>[] | { rows: RowOf<C>[]; next?: string | null };
+  /** The query has what comes before, for good. */
+  commit?(options: SourceOptions, offset: string): void;
+}
+
+/** Rows by ranges of offsets that the source makes up; the rows of a range are always the same rows. */
+export function source<C extends Columns>(definition: SourceDefinition<C>): SourceDefinition<C>;
+
 export interface MigrationDefinition<F extends Fields, T extends Fields> {
   /** The name of an aggregate function, or `processor.variable`. */
   state: string;

@@ -6,6 +6,7 @@ export { scalar, table } from "./functions.js";
 export { log } from "./log.js";
 export { migration } from "./migrations.js";
 export { listState, mapState, processor, valueState } from "./processors.js";
+export { source } from "./sources.js";
 export {
   binary,
   bool,

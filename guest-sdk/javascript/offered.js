@@ -1,9 +1,9 @@
 // What the plugin offers: what its module exports, under the names it exports it.
 
-/** Marks what `scalar`, `table`, `aggregate`, `processor` and `migration` make. */
+/** Marks what `scalar`, `table`, `aggregate`, `processor`, `source` and `migration` make. */
 export const DEFINITION = Symbol("millstream definition");
 
-export const offered = { function: [], aggregate: [], processor: [], migration: [] };
+export const offered = { function: [], aggregate: [], processor: [], source: [], migration: [] };
 
 /** `wordCount` and `WordCount` as `word_count`. */
 export function snake(name) {

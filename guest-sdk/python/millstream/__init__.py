@@ -15,6 +15,7 @@ from .errors import CallError, Internal, InvalidInput, RowError, Unavailable
 from .functions import scalar_function, table_function
 from .migrations import migration
 from .processors import Context, list_state, map_state, processor, value_state
+from .sources import Limits, Page, source
 from .types import (
     binary,
     boolean,
@@ -40,6 +41,8 @@ __all__ = [
     "Context",
     "Internal",
     "InvalidInput",
+    "Limits",
+    "Page",
     "RowError",
     "Unavailable",
     "aggregate_function",
@@ -60,6 +63,7 @@ __all__ = [
     "migration",
     "processor",
     "scalar_function",
+    "source",
     "table_function",
     "timestamp",
     "uint8",

@@ -34,6 +34,11 @@ try:
 except ImportError:
     _migration = None
 
+try:
+    from wit_world.exports import source as _source
+except ImportError:
+    _source = None
+
 _LEVELS = {level: getattr(_log.Level, level.upper()) for level in log.LEVELS}
 log._set_writer(lambda level, message: _log.log(_LEVELS[level], str(message)))
 
@@ -231,6 +236,34 @@ class Processor:
 
     def _timers(self, timers):
         return _processor.Timers(_u32([key for key, _ in timers]), array("q", [due for _, due in timers]).tobytes())
+
+
+class Source:
+    def describe(self):
+        def source(offer):
+            options = [_source.SourceOption(name, required) for name, required in offer.options]
+            return _source.SourceType(offer.name, _fields(offer.columns.nodes()), options)
+
+        return [source(offer) for offer in offered.sources]
+
+    @_answers
+    def initial_offset(self, source, options):
+        return _numbered(offered.sources, source).initial_offset(dict(options))
+
+    @_answers
+    def latest_offset(self, source, options, start, limits):
+        offer = _numbered(offered.sources, source)
+        return offer.latest_offset(dict(options), start, limits.until, limits.max_rows)
+
+    @_answers
+    def read(self, source, options, start, end, cursor):
+        offer = _numbered(offered.sources, source)
+        page = offer.read(dict(options), start, end, cursor)
+        return _source.Page(_batch(len(page.rows), offer.write(page.rows)), page.next)
+
+    @_answers
+    def commit(self, source, options, offset):
+        _numbered(offered.sources, source).commit(dict(options), offset)
 
 
 class Migration:

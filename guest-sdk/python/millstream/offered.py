@@ -6,6 +6,7 @@ functions = []
 aggregates = []
 processors = []
 migrations = []
+sources = []
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]*\Z")
 

@@ -81,6 +81,41 @@ pub mod processors {
     });
 }
 
+/// Sources.
+pub mod sources {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "
+            package millstream:sdk;
+            world sources {
+                export millstream:plugin/source@0.2.0;
+            }
+        ",
+        with: { "millstream:plugin/types@0.2.0": crate::bindings::describing::millstream::plugin::types },
+        generate_all,
+        pub_export_macro: true,
+        export_macro_name: "export_sources",
+        default_bindings_module: "millstream_sdk::private::bindings::sources",
+    });
+}
+
+/// What is granted by name. A component imports what of it is called.
+pub mod granted {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "
+            package millstream:sdk;
+            world granted {
+                import millstream:plugin/config@0.2.0;
+                import millstream:plugin/clock@0.2.0;
+                import millstream:plugin/random@0.2.0;
+                import millstream:plugin/http@0.2.0;
+            }
+        ",
+        generate_all,
+    });
+}
+
 /// Migrations of stored state.
 pub mod migrations {
     wit_bindgen::generate!({
@@ -120,7 +155,7 @@ pub(crate) fn wire_fields(fields: Vec<crate::schema::Field>) -> Vec<types::Field
     fields.into_iter().map(field).collect()
 }
 
-fn error(error: CallError) -> types::Error {
+pub(crate) fn error(error: CallError) -> types::Error {
     match error {
         CallError::InvalidInput(message) => types::Error::InvalidInput(message),
         CallError::Unavailable(message) => types::Error::Unavailable(message),

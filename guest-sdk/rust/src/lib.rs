@@ -74,6 +74,10 @@
 //! Code that sees all rows of a key together with what it stored under that key before, and that may set timers: see
 //! [`processor`].
 //!
+//! # Sources
+//!
+//! Code that rows come from, by ranges of offsets that it makes up itself: see [`source`].
+//!
 //! # Migrations
 //!
 //! Code that means something else by its state can take over when it says how to get there. A migration is a function from
@@ -123,6 +127,11 @@
 //! [`LocalTimestamp`], [`Date`], [`Decimal`], `Vec<T>` (list), `Option<T>`, and structs that derive [`Row`]. A table
 //! function that returns a [`Row`] has its fields as columns, and so has the state of an aggregate function.
 //!
+//! # The world outside
+//!
+//! What the operator grants to a plugin by name: [`http`], [`config`], [`clock`], [`random`]. A component asks for those that
+//! its code calls.
+//!
 //! # Memory
 //!
 //! Between calls an instance may be thrown away at any time, so memory of a plugin is a cache: output must not depend
@@ -134,13 +143,19 @@ mod argument;
 mod bindings;
 mod buffers;
 mod call;
+pub mod clock;
+pub mod config;
 mod error;
+mod granted;
+pub mod http;
 mod log;
 mod migration;
 mod outcome;
 mod plugin;
 pub mod processor;
+pub mod random;
 mod schema;
+pub mod source;
 mod temporal;
 mod value;
 
@@ -170,12 +185,12 @@ pub mod private {
     /// What the exports of a component are made of.
     #[cfg(target_arch = "wasm32")]
     pub mod bindings {
-        pub use crate::bindings::{aggregates, describing, functions, migrations, processors};
+        pub use crate::bindings::{aggregates, describing, functions, migrations, processors, sources};
     }
     #[cfg(target_arch = "wasm32")]
     pub use crate::bindings::{
         aggregates::export_aggregates, describing::export_describe, functions::export_functions,
-        migrations::export_migrations, processors::export_processors,
+        migrations::export_migrations, processors::export_processors, sources::export_sources,
     };
     pub use crate::buffers::{Nulls, Reader, Validity};
     pub use crate::call::{Batch, Call, Function, ScalarOutput, TableOutput, scalar, table, table_of_result};
@@ -184,5 +199,6 @@ pub mod private {
     pub use crate::plugin::Plugin;
     pub use crate::processor::private::{RegisteredProcessor, registered as processor};
     pub use crate::schema::{Field, Schema};
+    pub use crate::source::private::{RegisteredSource, registered as source};
     pub use crate::value::{Element, Value};
 }

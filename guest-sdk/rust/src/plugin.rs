@@ -4,6 +4,7 @@ use crate::aggregate::Aggregate;
 use crate::call::Function;
 use crate::migration::Migration;
 use crate::processor::private::RegisteredProcessor;
+use crate::source::private::RegisteredSource;
 
 /// Everything that `plugin!` lists, each kind in the order of its numbers.
 pub trait Plugin {
@@ -15,6 +16,10 @@ pub trait Plugin {
     const MIGRATIONS: &'static [&'static Migration] = &[];
     /// Stateful processors.
     fn processors() -> Vec<RegisteredProcessor> {
+        Vec::new()
+    }
+    /// Sources.
+    fn sources() -> Vec<RegisteredSource> {
         Vec::new()
     }
 }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a batch gave to the sink, to be compared when it is run again.
+/// Rows that a batch gave or read, to be compared when it is run again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutputPin {
@@ -39,6 +39,10 @@ pub struct CommitEntry {
     /// What it gave out; `None` where digests are off, for a batch that gives nothing, and in an entry of version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputPin>,
+    /// What it read of sources of which it is only their word that a range gives the same rows again, by stream; empty where
+    /// digests are off.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub inputs: BTreeMap<String, OutputPin>,
 }
 
 /// A [`CommitEntry`] that is about to be written.
@@ -49,6 +53,8 @@ struct Fresh<'a, S> {
     state: &'a S,
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'a OutputPin>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    inputs: &'a BTreeMap<String, OutputPin>,
 }
 
 impl BatchEntry for CommitEntry {
@@ -87,9 +93,9 @@ impl CommitLog {
         batch: BatchId,
         next_watermark_ms: Option<i64>,
         state: &impl Serialize,
-        output: Option<&OutputPin>,
+        (output, inputs): (Option<&OutputPin>, &BTreeMap<String, OutputPin>),
     ) -> Result<(), CheckpointError> {
-        self.0.add_json(batch, json_lines::to_vec(&Fresh { batch, next_watermark_ms, state, output }, 0))
+        self.0.add_json(batch, json_lines::to_vec(&Fresh { batch, next_watermark_ms, state, output, inputs }, 0))
     }
 
     /// The entry of a batch; `None` when it is not done.

@@ -131,7 +131,13 @@ mod tests {
     }
 
     fn commit(batch: u64) -> CommitEntry {
-        CommitEntry { batch: BatchId(batch), next_watermark_ms: None, state: BTreeMap::new(), output: None }
+        CommitEntry {
+            batch: BatchId(batch),
+            next_watermark_ms: None,
+            state: BTreeMap::new(),
+            output: None,
+            inputs: BTreeMap::new(),
+        }
     }
 
     fn logs(offsets: &[u64], commits: &[u64]) -> LogContents {

@@ -184,7 +184,13 @@ fn commit(
     base: &CommitEntry,
     state: BTreeMap<String, Vec<serde_json::Value>>,
 ) -> Result<(), RuntimeError> {
-    let done = CommitEntry { batch: entry.batch, next_watermark_ms: base.next_watermark_ms, state, output: None };
+    let done = CommitEntry {
+        batch: entry.batch,
+        next_watermark_ms: base.next_watermark_ms,
+        state,
+        output: None,
+        inputs: BTreeMap::new(),
+    };
     Ok(checkpoint.commit_log().add(&done)?)
 }
 

@@ -34,6 +34,9 @@ pub struct Replay {
     pub plugins: BTreeMap<String, String>,
     /// Rows that it read.
     pub input_rows: u64,
+    /// What it read of sources of plugins, which are to give the same rows again, by stream.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub inputs: BTreeMap<String, ReplayedOutput>,
     /// What came out.
     pub output: ReplayedOutput,
     /// The state after it, operator by operator.
@@ -52,7 +55,7 @@ pub struct Replay {
     pub schema: SchemaRef,
 }
 
-/// What came out of a replay.
+/// Rows that came out of a replay, or that it read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReplayedOutput {
     /// Rows.
@@ -85,7 +88,7 @@ pub fn replay(session: &Session, spec: &QuerySpec, batch: u64, folder: Option<&P
     let checkpoint = place.open(session)?;
     let entry = entry(&checkpoint, BatchId(batch))?;
     let (spec, notes) = match SaidQuery::at(&checkpoint, &entry)? {
-        Some(said) => said.restore(session, spec)?,
+        Some(said) => said.restore(spec),
         None => {
             let note = "the checkpoint does not have what the query said then: what it says now was run".to_owned();
             (spec.clone(), vec![note])
@@ -104,8 +107,17 @@ pub fn replay(session: &Session, spec: &QuerySpec, batch: u64, folder: Option<&P
     })?;
     let done = checkpoint.commit_log().get(entry.batch)?;
     let was = done.as_ref().and_then(|done| done.output.as_ref()).map(|output| output.digest.clone());
+    let inputs: BTreeMap<String, ReplayedOutput> = fork
+        .inputs()
+        .into_iter()
+        .map(|(stream, pin)| {
+            let was = done.as_ref().and_then(|done| done.inputs.get(&stream)).map(|was| was.digest.clone());
+            (stream, ReplayedOutput { rows: pin.rows, digest: pin.digest, was })
+        })
+        .collect();
     let state = state(&fork, &checkpoint, done.as_ref())?;
     let is_same = was.as_ref().is_none_or(|was| *was == pin.digest)
+        && inputs.values().all(|input| input.was.as_ref().is_none_or(|was| *was == input.digest))
         && state.iter().all(|state| state.was.as_ref().is_none_or(|was| *was == state.digest));
     if let Some(folder) = folder {
         let file = folder.join("output.jsonl");
@@ -119,6 +131,7 @@ pub fn replay(session: &Session, spec: &QuerySpec, batch: u64, folder: Option<&P
         batch,
         plugins: progress.plugins.into_iter().map(|plugin| (plugin.name, plugin.digest)).collect(),
         input_rows: progress.num_input_rows,
+        inputs,
         output: ReplayedOutput { rows: pin.rows, digest: pin.digest, was },
         state,
         is_same,

@@ -1,6 +1,7 @@
 //! What can go wrong with a source.
 
 use millstream_common::{DurableError, Fault, Hint, OptionError};
+use millstream_wasm::WasmError;
 
 /// A source could not be opened, asked or read.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +78,27 @@ pub enum SourceError {
         #[source]
         source: DurableError,
     },
+    /// The plugin that the source is of failed.
+    #[error("source `{name}` cannot {action}")]
+    Plugin {
+        /// The stream.
+        name: String,
+        /// `say where to begin`, `say what is new`, `read its rows`.
+        action: &'static str,
+        /// How it failed, with the plugin's own words.
+        #[source]
+        source: Box<WasmError>,
+    },
+    /// The plugin that the source is of does not do what a source promises.
+    #[error("source `{name}` of plugin `{plugin}` breaks its word: {reason}")]
+    BrokenWord {
+        /// The stream.
+        name: String,
+        /// The plugin.
+        plugin: String,
+        /// What it did.
+        reason: String,
+    },
     /// A file of the source's own log in the checkpoint is not whole.
     #[error("source `{name}` cannot trust `{place}`: {reason}")]
     Damaged {
@@ -94,6 +116,8 @@ impl Hint for SourceError {
         match self {
             Self::Option(_) | Self::UnknownFormat { .. } | Self::Schema { .. } => Fault::Query,
             Self::Unavailable { .. } => Fault::Outside,
+            Self::Plugin { source, .. } => source.fault(),
+            Self::BrokenWord { .. } => Fault::Plugin,
             Self::Malformed { .. } | Self::Lost { .. } => Fault::Data,
             Self::Log { source: DurableError::Storage { .. }, .. } => Fault::Outside,
             Self::ForeignOffset { .. } | Self::Log { .. } | Self::Damaged { .. } => Fault::Corrupt,
@@ -115,6 +139,15 @@ impl Hint for SourceError {
             Self::Log { source: DurableError::Exists { .. }, .. } => {
                 Some("another query writes the same checkpoint: give each query a checkpoint of its own".into())
             }
+            Self::Plugin { source, .. } => match &**source {
+                WasmError::Deadline { .. } => Some("raise `deadline` of the plugin in the query file".into()),
+                WasmError::Memory { .. } => Some("raise `memory` of the plugin in the query file".into()),
+                WasmError::Trap { .. } | WasmError::Garbage { .. } | WasmError::Refused { .. } => {
+                    Some("fix the plugin and swap it; the batch is then run again".into())
+                }
+                other => other.hint(),
+            },
+            Self::BrokenWord { .. } => Some("fix the plugin and swap it".into()),
             Self::Damaged { .. } => Some("restore the file from a backup, or start a new checkpoint".into()),
             _ => None,
         }

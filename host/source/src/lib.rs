@@ -6,7 +6,7 @@
 //! Rule of its life: the rows of a range are the same each time it is read, until it is released; a source
 //! that cannot promise this (socket) says so. Every connector passes the suite in [`contract`].
 //!
-//! It knows no batch numbers, no plan, no plugin.
+//! It knows no batch numbers and no plan, and of plugins only that some bring sources of their own.
 
 pub mod connectors;
 pub mod contract;

@@ -1,7 +1,9 @@
 //! Which connectors there are, by format name.
 
+use crate::connectors::plugin::{self, PluginSourceFactory};
 use crate::{Source, SourceContext, SourceError, SourceSpec};
 use arrow::datatypes::SchemaRef;
+use millstream_wasm::PluginSlot;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -26,6 +28,12 @@ pub trait SourceFactory: Send + Sync {
         true
     }
 
+    /// The source of a plugin that a spec asks for, if it asks for one: a swap must leave it as it is.
+    fn source_of_plugin(&self, spec: &SourceSpec) -> Option<String> {
+        let _ = spec;
+        None
+    }
+
     /// Opens the source.
     ///
     /// # Errors
@@ -48,6 +56,14 @@ impl SourceRegistry {
     /// Adds a connector under a format name, replacing an older one.
     pub fn register(&mut self, format: &str, factory: Arc<dyn SourceFactory>) {
         self.factories.insert(format.to_ascii_lowercase(), factory);
+    }
+
+    /// These connectors, with the sources of these plugins and of no others.
+    #[must_use]
+    pub fn with_plugins(&self, slots: &[Arc<PluginSlot>]) -> Self {
+        let mut registry = self.clone();
+        registry.register(plugin::FORMAT, Arc::new(PluginSourceFactory::new(slots.to_vec())));
+        registry
     }
 
     /// The connector that a spec asks for.

@@ -80,6 +80,12 @@ pub trait Source: Send {
         projection: &[usize],
     ) -> Result<Vec<Vec<RecordBatch>>, SourceError>;
 
+    /// Whether it is only the word of foreign code that a range gives the same rows again: then a digest of what was read is
+    /// kept, and compared when the range is read again.
+    fn is_on_its_word(&self) -> bool {
+        false
+    }
+
     /// Everything up to `end` is committed: it may be forgotten (and cleaned, if the user asked for that).
     ///
     /// # Errors

@@ -22,7 +22,7 @@ use crate::export::Exports;
 use crate::limits::{HostState, PluginLimits};
 use crate::permissions::Permission;
 use crate::processor::ProcessorSignature;
-use crate::signature::{AggregateSignature, FunctionSignature, MigrationStep};
+use crate::signature::{AggregateSignature, FunctionSignature, MigrationStep, SourceSignature};
 use crate::{wasi, wire};
 
 /// A loaded component.
@@ -71,6 +71,11 @@ impl Component {
         &self.description.processors
     }
 
+    /// Its sources, in the order of their numbers.
+    pub fn sources(&self) -> &[SourceSignature] {
+        &self.description.sources
+    }
+
     /// The steps by which it migrates stored state, in the order of their numbers.
     pub fn migrations(&self) -> &[MigrationStep] {
         &self.description.migrations
@@ -106,7 +111,7 @@ impl Component {
         (0..).zip(self.functions()).find(|(_, function)| function.name == name)
     }
 
-    /// The names of all that a query can call.
+    /// The names of all that SQL can call; sources are none of it.
     pub fn names(&self) -> BTreeSet<String> {
         let functions = self.functions().iter().map(|function| &function.name);
         let aggregates = self.aggregates().iter().map(|function| &function.name);
@@ -117,6 +122,11 @@ impl Component {
     /// The number and signature of an aggregate function.
     pub fn aggregate(&self, name: &str) -> Option<(u32, &AggregateSignature)> {
         (0..).zip(self.aggregates()).find(|(_, function)| function.name == name)
+    }
+
+    /// The number and signature of a source.
+    pub fn source(&self, name: &str) -> Option<(u32, &SourceSignature)> {
+        (0..).zip(self.sources()).find(|(_, source)| source.name == name)
     }
 
     /// The number and signature of a processor.

@@ -16,6 +16,7 @@ use crate::wire::aggregate::{Accumulate, DescribeAggregates, Evaluate, Merge, Re
 use crate::wire::function::{CallScalar, CallTable, DescribeFunctions};
 use crate::wire::migration::{DescribeSteps, Migrate};
 use crate::wire::processor::{DescribeProcessors, Expire, Initialise, Process};
+use crate::wire::source::{CommitOffset, DescribeSources, InitialOffset, LatestOffset, ReadPage};
 use crate::wire::{self, CallError};
 
 /// A function of one of our interfaces.
@@ -101,7 +102,7 @@ fn check<E: Export>(func: &Func, store: &Store<HostState>) -> wasmtime::Result<(
 }
 
 /// The interfaces that this host calls. Every component has the first one, and at least one of the others.
-pub(crate) static INTERFACES: [Interface; 6] = [
+pub(crate) static INTERFACES: [Interface; 7] = [
     Interface { name: wire::DESCRIBE, functions: &[declared::<DescribeFunctions>()] },
     Interface { name: wire::SCALAR, functions: &[declared::<CallScalar>()] },
     Interface { name: wire::TABLE, functions: &[declared::<CallTable>()] },
@@ -122,6 +123,16 @@ pub(crate) static INTERFACES: [Interface; 6] = [
             declared::<Process>(),
             declared::<Expire>(),
             declared::<Initialise>(),
+        ],
+    },
+    Interface {
+        name: wire::SOURCE,
+        functions: &[
+            declared::<DescribeSources>(),
+            declared::<InitialOffset>(),
+            declared::<LatestOffset>(),
+            declared::<ReadPage>(),
+            declared::<CommitOffset>(),
         ],
     },
     Interface { name: wire::MIGRATION, functions: &[declared::<DescribeSteps>(), declared::<Migrate>()] },

@@ -36,9 +36,11 @@ pub use engine::{PluginHost, PluginHostOptions};
 pub use error::WasmError;
 pub use limits::PluginLimits;
 pub use permissions::{HostPattern, HttpGrant, Permission, Permissions};
-pub use signature::{AggregateSignature, FunctionKind, FunctionSignature, MigrationStep, Volatility};
+pub use signature::{
+    AggregateSignature, FunctionKind, FunctionSignature, MigrationStep, SourceOption, SourceSignature, Volatility,
+};
 pub use slot::{
     DeadLetter, Difference, DifferenceKind, FaultPolicy, MigratedRows, PluginMetrics, PluginSlot, RowFault,
-    ScalarOutcome, StatesOutcome, TableOutcome, differences,
+    ScalarOutcome, SourceCalls, SourcePage, StatesOutcome, TableOutcome, differences,
 };
 pub use stamp::BatchStamp;

@@ -41,6 +41,12 @@ fn request_statistics_come_from_a_plugins_aggregate_functions() {
 }
 
 #[test]
+fn remote_log_is_read_from_a_server_by_a_plugin() {
+    let output = run("remote-log");
+    assert!(output.contains("|2026-05-01 09:00:00|4       |2     |"), "{output}");
+}
+
+#[test]
 fn silent_sensors_are_told_of_once_and_when_they_are_back() {
     let output = run("silent-sensors");
     assert!(output.contains("|barn  |silent|2026-05-01 12:06:00|8.5    |"), "{output}");

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 /// The bytes of a component by the name of its file: an example of `tests/components`, or a plugin of `plugins/`
-/// (`text_plugin`).
+/// (`text_plugin`, `tail_plugin`).
 ///
 /// # Errors
 /// When it does not compile, or there is none of that name.
@@ -26,7 +26,9 @@ fn build_all() -> Result<HashMap<String, PathBuf>> {
     let target = build::guest_target_dir();
     let toolchain = build::find_toolchain(&target, &|_| {})?;
     let mut files = Vec::new();
-    for (folder, part) in [("tests/components", Part::Examples), ("plugins/text", Part::Library)] {
+    for (folder, part) in
+        [("tests/components", Part::Examples), ("plugins/text", Part::Library), ("plugins/tail", Part::Library)]
+    {
         let built = build::build_with(&toolchain, &workspace.join(folder), part, Profile::Release, &target, &|_| {});
         files.extend(built.with_context(|| folder.to_owned())?);
     }

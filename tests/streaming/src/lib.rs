@@ -27,18 +27,21 @@
 //! [`World`] is what stories and the tests of recovery and swaps have in common: a session whose files can crash.
 
 mod components;
+mod feed;
 mod parse;
 mod player;
 mod recorder;
 mod report;
 mod story;
 mod text;
+mod text_server;
 mod world;
 
 pub use components::component;
 pub use parse::parse;
-pub use player::{Played, SinkKind, Variant, crash_everywhere, play};
+pub use player::{Played, SinkKind, SourceKind, Variant, crash_everywhere, play};
 pub use recorder::Recorder;
 pub use story::{Action, PluginDeclaration, SourceDeclaration, Step, Story};
 pub use text::{cell, rows, time_ms, unit};
+pub use text_server::TextServer;
 pub use world::World;

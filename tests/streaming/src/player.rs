@@ -2,7 +2,7 @@
 
 use crate::story::{Action, Story};
 use crate::world::{CHECKPOINT, OUTPUT};
-use crate::{World, component, report, text};
+use crate::{TextServer, World, component, feed, report, text};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use millstream_checkpoint::faulty::Moment;
 use millstream_common::{Options, StopSignal, describe_chain};
@@ -26,6 +26,17 @@ pub enum SinkKind {
     File,
 }
 
+/// Where the rows of a story come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SourceKind {
+    /// Streams in memory.
+    #[default]
+    Memory,
+    /// A file per stream, which grows line by line behind a web server, through the plugin `tail`: the columns are `at`, `line`
+    /// and `position`, and a line is the values of a row with blanks between them, the first of which is a time.
+    Tail,
+}
+
 /// How a story is played.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Variant {
@@ -37,6 +48,8 @@ pub struct Variant {
     pub repartition_after_every_batch: bool,
     /// A crash at the n-th durable write, from 1.
     pub crash: Option<(usize, Moment)>,
+    /// The sources.
+    pub source: SourceKind,
     /// The sink.
     pub sink: SinkKind,
     /// State is only in changelogs: the thread that writes snapshots makes the order of writes vary.
@@ -100,6 +113,7 @@ pub(crate) struct Player<'a> {
     variant: Variant,
     pub(crate) world: World,
     streams: BTreeMap<String, MemoryStream>,
+    server: Option<TextServer>,
     spec: QuerySpec,
     pub(crate) run: Option<QueryRun>,
     /// The next batch of the story.
@@ -119,12 +133,17 @@ impl<'a> Player<'a> {
             (source.name.clone(), world.streams.create(&source.name, std::sync::Arc::clone(&source.schema)))
         });
         let streams = streams.collect();
-        let spec = spec(story, variant)?;
+        let server = match variant.source {
+            SourceKind::Memory => None,
+            SourceKind::Tail => Some(TextServer::start()?),
+        };
+        let spec = spec(story, variant, server.as_ref())?;
         Ok(Self {
             story,
             variant,
             world,
             streams,
+            server,
             spec,
             run: None,
             next: 0,
@@ -137,6 +156,9 @@ impl<'a> Player<'a> {
     fn step(&mut self, index: usize) -> Result<()> {
         match &self.story.steps[index].action {
             Action::Add { stream, rows } => {
+                if let Some(server) = &self.server {
+                    return feed::add(server, stream, rows);
+                }
                 let stream = self.streams.get(stream).with_context(|| format!("there is no stream `{stream}`"))?;
                 stream.add_data(text::unit(stream.schema(), rows)?)?;
                 Ok(())
@@ -372,7 +394,7 @@ impl<'a> Player<'a> {
 }
 
 /// The query of a story.
-fn spec(story: &Story, variant: Variant) -> Result<QuerySpec> {
+fn spec(story: &Story, variant: Variant, server: Option<&TextServer>) -> Result<QuerySpec> {
     let mut settings = Settings::default();
     for (name, value) in &story.settings {
         settings.set(name, value)?;
@@ -384,11 +406,14 @@ fn spec(story: &Story, variant: Variant) -> Result<QuerySpec> {
         settings.changelogs_before_snapshot = usize::MAX;
     }
     let streams = story.sources.iter().map(|source| StreamSpec {
-        source: SourceSpec {
-            name: source.name.clone(),
-            format: "memory".into(),
-            schema: None,
-            options: Options::new().with("maxBatchesPerTrigger", "1"),
+        source: match server {
+            Some(server) => feed::source(server, &source.name),
+            None => SourceSpec {
+                name: source.name.clone(),
+                format: "memory".into(),
+                schema: None,
+                options: Options::new().with("maxBatchesPerTrigger", "1"),
+            },
         },
         event_time: source.event_time.clone(),
         drop_duplicates: source.drop_duplicates.clone(),
@@ -400,6 +425,7 @@ fn spec(story: &Story, variant: Variant) -> Result<QuerySpec> {
         let component = component(&plugin.component)?;
         Ok(PluginSpec { name: plugin.component.clone(), component, limits, on_fault: plugin.on_fault })
     });
+    let plugins = plugins.chain(server.map(|server| feed::plugin(server, variant.fresh_instances)));
     let sink = match variant.sink {
         SinkKind::Recorder => SinkSpec { format: "recorder".into(), options: Options::new() },
         SinkKind::File => SinkSpec { format: "json".into(), options: Options::new().with("path", OUTPUT) },

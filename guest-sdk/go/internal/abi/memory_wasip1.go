@@ -111,3 +111,6 @@ func collect() {
 
 // Enter begins a call.
 func Enter() { collect() }
+
+// String copies text that the host wrote.
+func String(address, length uint32) string { return string(Memory(address, length)) }

@@ -53,7 +53,7 @@ pub fn migration(options: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Lists what a plugin has, once, in the root of the crate: `plugin!(words, text::tokens);`,
 /// `plugin!(heat; aggregates: TopK, GeometricMean);`. Kinds stand between semicolons: functions, which need no word before
-/// them, `aggregates`, and `migrations`.
+/// them, `aggregates`, `processors`, `sources`, and `migrations`.
 #[proc_macro]
 pub fn plugin(functions: TokenStream) -> TokenStream {
     plugin::expand(functions.into()).into()

@@ -13,7 +13,7 @@ pub(crate) fn registered(function: &Ident) -> Ident {
 }
 
 /// The kinds, by the words before them.
-const KINDS: [&str; 4] = ["functions", "aggregates", "processors", "migrations"];
+const KINDS: [&str; 5] = ["functions", "aggregates", "processors", "sources", "migrations"];
 
 /// One kind and what is of it: `aggregates: TopK, Mean`. Functions need no word.
 struct Section {
@@ -59,13 +59,15 @@ pub(crate) fn expand(list: TokenStream) -> TokenStream {
     };
     let (functions, aggregates) = (of_kind("functions"), of_kind("aggregates"));
     let processors = of_kind("processors");
-    if functions.is_empty() && aggregates.is_empty() && processors.is_empty() {
+    let sources = of_kind("sources");
+    if functions.is_empty() && aggregates.is_empty() && processors.is_empty() && sources.is_empty() {
         let message = "list what the plugin has: `plugin!(words, tokens);`, `plugin!(heat; aggregates: TopK);`";
         return Error::new(Span::call_site(), message).to_compile_error();
     }
     let export_functions = (!functions.is_empty()).then(|| export("functions"));
     let export_aggregates = (!aggregates.is_empty()).then(|| export("aggregates"));
     let export_processors = (!processors.is_empty()).then(|| export("processors"));
+    let export_sources = (!sources.is_empty()).then(|| export("sources"));
     let migrations = of_kind("migrations");
     let export_migrations = (!migrations.is_empty()).then(|| export("migrations"));
     let by_function = |mut path: Path| {
@@ -89,6 +91,9 @@ pub(crate) fn expand(list: TokenStream) -> TokenStream {
             fn processors() -> ::std::vec::Vec<::millstream_sdk::private::RegisteredProcessor> {
                 ::std::vec![#(::millstream_sdk::private::processor::<#processors>()),*]
             }
+            fn sources() -> ::std::vec::Vec<::millstream_sdk::private::RegisteredSource> {
+                ::std::vec![#(::millstream_sdk::private::source::<#sources>()),*]
+            }
         }
 
         #[cfg(target_arch = "wasm32")]
@@ -98,6 +103,7 @@ pub(crate) fn expand(list: TokenStream) -> TokenStream {
         #export_functions
         #export_aggregates
         #export_processors
+        #export_sources
         #export_migrations
     }
 }

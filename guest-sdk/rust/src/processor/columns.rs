@@ -46,20 +46,20 @@ impl Value for NoInitial {
 }
 
 /// The columns of a type whose single column would have that name.
-pub(super) fn described<T: Columns>(name: &str) -> Vec<Field> {
+pub(crate) fn described<T: Columns>(name: &str) -> Vec<Field> {
     let mut schema = Schema::default();
     <T as Value>::describe_columns(name, &mut schema);
     schema.fields
 }
 
 /// The rows of a batch, as far as they are what the type takes.
-pub(super) fn decoded<T: Columns>(batch: &Batch) -> Vec<Option<T>> {
+pub(crate) fn decoded<T: Columns>(batch: &Batch) -> Vec<Option<T>> {
     let column = <T as Argument<'_>>::open_columns(&mut batch.reader());
     (0..batch.rows as usize).map(|row| <T as Argument<'_>>::get(&column, row)).collect()
 }
 
 /// Rows under construction.
-pub(super) struct RowsBuilder<T: Columns> {
+pub(crate) struct RowsBuilder<T: Columns> {
     rows: u32,
     builder: T::Builder,
 }
@@ -71,12 +71,12 @@ impl<T: Columns> Default for RowsBuilder<T> {
 }
 
 impl<T: Columns> RowsBuilder<T> {
-    pub(super) fn push(&mut self, row: T) {
+    pub(crate) fn push(&mut self, row: T) {
         row.append(&mut self.builder);
         self.rows += 1;
     }
 
-    pub(super) fn finish(self) -> Batch {
+    pub(crate) fn finish(self) -> Batch {
         let mut buffers = Vec::new();
         T::finish_columns(self.builder, &mut buffers);
         Batch { rows: self.rows, buffers }

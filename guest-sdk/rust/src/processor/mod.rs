@@ -69,7 +69,7 @@
 //! Code that was written for Spark's `flatMapGroupsWithState` is a [`GroupFunction`].
 
 mod call;
-mod columns;
+pub(crate) mod columns;
 #[cfg(target_arch = "wasm32")]
 mod exports;
 mod group;

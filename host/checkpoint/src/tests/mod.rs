@@ -54,5 +54,5 @@ fn offset(batch: u64, plugin: Option<Digest>) -> OffsetEntry {
 fn commit(batch: u64) -> CommitEntry {
     let manifest = serde_json::json!({"version": batch + 1, "files": []});
     let state = BTreeMap::from([("counts".into(), vec![manifest])]);
-    CommitEntry { batch: BatchId(batch), next_watermark_ms: Some(5), state, output: None }
+    CommitEntry { batch: BatchId(batch), next_watermark_ms: Some(5), state, output: None, inputs: BTreeMap::new() }
 }

@@ -103,6 +103,9 @@ fn describe(replay: &Replay) -> String {
         Some(was) => format!("differs, it was {was}"),
         None => "nothing to compare with".to_owned(),
     };
+    for (stream, input) in &replay.inputs {
+        let _ = writeln!(text, "input      {}  {}: {stream}", input.digest, said(&input.digest, &input.was));
+    }
     let output = &replay.output;
     let _ = writeln!(text, "output     {}  {}", output.digest, said(&output.digest, &output.was));
     for state in &replay.state {

@@ -47,7 +47,8 @@ pub fn run_batch_query(
     check_sink(session, spec)?;
     refuse_dead_letters(spec)?;
     let plugins = load_plugins(&session.plugin_host()?, &spec.plugins)?;
-    let slots = plugins.iter().map(|plugin: &RunningPlugin| Arc::clone(&plugin.slot)).collect();
+    let slots: Vec<_> = plugins.iter().map(|plugin: &RunningPlugin| Arc::clone(&plugin.slot)).collect();
+    let session = &session.with_plugin_sources(&slots);
     let tables = read_tables(session, &spec.tables, stop)?;
     let batch_time = BatchTime::default();
     let time_ms = session.clock().now_ms();

@@ -22,6 +22,9 @@ pub struct ComponentReport {
     pub functions: Vec<FunctionReport>,
     /// The signatures of its stateful processors, for people.
     pub processors: Vec<String>,
+    /// The signatures of its sources, for people.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<String>,
     /// The steps by which it migrates state, for people.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub migrations: Vec<String>,
@@ -90,6 +93,7 @@ pub fn component(session: &Session, name: &str, bytes: &[u8]) -> Result<Componen
             .chain(component.aggregates().iter().map(aggregate))
             .collect(),
         processors: component.processors().iter().map(ToString::to_string).collect(),
+        sources: component.sources().iter().map(ToString::to_string).collect(),
         migrations: component.migrations().iter().map(ToString::to_string).collect(),
     })
 }

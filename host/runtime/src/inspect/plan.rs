@@ -61,6 +61,7 @@ pub fn check(session: &Session, spec: &QuerySpec) -> Result<CheckedQuery, Runtim
         let component = host.load(&plugin.name, &plugin.component)?;
         slots.push(PluginSlot::new(&plugin.name, Arc::clone(&host), component, plugin.limits.clone(), plugin.on_fault));
     }
+    let session = &session.with_plugin_sources(&slots);
     let tables = empty_tables(session, spec)?;
     let mut plan = crate::query::plan(session, spec, tables, slots, &BatchTime::default())?;
     if let Some(recovered) = &recovered {

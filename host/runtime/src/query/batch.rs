@@ -11,6 +11,7 @@
 //! A crash between any two of them leaves a checkpoint from which the same batch is run again, or the next one.
 
 use super::fork::{Output, Ran};
+use super::input_digest;
 use super::late_rows;
 use super::output_digest::output_digest;
 use super::progress::{PluginProgress, Progress, SinkProgress, SourceProgress, StateOperatorProgress, iso_ms, rate};
@@ -28,7 +29,6 @@ use millstream_operators::{BatchContext, EventTimeSeen, LateRows};
 use millstream_sink::{SinkBatch, SinkReport};
 use millstream_source::Offset;
 use millstream_state::{StateManifest, StateStore};
-use millstream_wasm::BatchStamp;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -71,13 +71,13 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
     }
     timer.step(run, "walCommit");
 
+    run.batch_time.set_ms(entry.batch_time_ms);
+    run.begin_batch(entry.batch, entry.batch_time_ms);
     let (mut inputs, rows_per_source) = read(run, entry)?;
+    let pins = input_digest::take(run, entry, &inputs)?;
     timer.step(run, "getBatch");
 
     let shown = run.tap.is_open().then(|| inputs.clone());
-    run.batch_time.set_ms(entry.batch_time_ms);
-    let stamp = BatchStamp { query: Some(run.id), batch: Some(entry.batch), time_ms: entry.batch_time_ms };
-    run.plugins.iter().for_each(|plugin| plugin.slot.begin_batch(stamp));
     let context = context(run, entry);
     let rows = run
         .pipeline
@@ -97,7 +97,7 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
     let seen = run.pipeline.take_event_times();
     let next_watermark = advance_watermark(run, &seen, entry.batch_time_ms);
     run.lease.renew(run.clock.now_ms())?;
-    run.checkpoint.commit_log().add_state(entry.batch, next_watermark, &manifests, output.as_ref())?;
+    run.checkpoint.commit_log().add_state(entry.batch, next_watermark, &manifests, (output.as_ref(), &pins))?;
     done(run, entry, manifests)?;
     timer.step(run, "commitOffsets");
     let progress = progress(run, definition, timer, &rows_per_source, (&seen, &late), &report);

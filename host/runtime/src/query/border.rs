@@ -77,7 +77,13 @@ pub(super) fn take(run: &mut QueryRun, request: &mut SwapRequest) -> Result<Resu
         return Ok(Err(millstream_common::describe_chain(&error)));
     }
     // From here on there is no way back but forward.
-    let done = CommitEntry { batch: entry.batch, next_watermark_ms: base.next_watermark_ms, state, output: None };
+    let done = CommitEntry {
+        batch: entry.batch,
+        next_watermark_ms: base.next_watermark_ms,
+        state,
+        output: None,
+        inputs: BTreeMap::new(),
+    };
     run.checkpoint.commit_log().add(&done)?;
     let retained = named_files(&done)?;
     run.take_plan(plan);

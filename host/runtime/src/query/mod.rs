@@ -15,6 +15,7 @@ mod border;
 mod changes;
 mod fork;
 mod handle;
+mod input_digest;
 mod late_rows;
 mod open;
 mod output_digest;

@@ -2,7 +2,7 @@
 
 use super::planned::Components;
 use super::recovery::Recovered;
-use crate::spec::{PluginSpec, QuerySpec, TableSpec};
+use crate::spec::{PluginSpec, QuerySpec, StreamSpec, TableSpec};
 use crate::{RuntimeError, Session};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -144,7 +144,21 @@ pub(crate) fn plan(
     plugins: Vec<Arc<PluginSlot>>,
     batch_time: &BatchTime,
 ) -> Result<StreamingPlan, RuntimeError> {
-    Ok(millstream_plan::plan(&query_input(session, spec, tables, plugins, batch_time)?)?)
+    let mut plan = millstream_plan::plan(&query_input(session, spec, tables, plugins, batch_time)?)?;
+    plan.functions.extend(plugin_sources(session, spec, &plan));
+    Ok(plan)
+}
+
+/// The sources of plugins that the query reads: they are used, as functions that it calls are.
+fn plugin_sources(session: &Session, spec: &QuerySpec, plan: &StreamingPlan) -> Vec<String> {
+    let is_read = |stream: &&StreamSpec| plan.slots.iter().any(|slot| slot.stream == stream.source.name);
+    let streams = spec.streams.iter().filter(is_read).map(|stream| &stream.source);
+    let tables = spec.tables.iter().filter_map(|table| match table {
+        TableSpec::Files(source) => Some(source),
+        TableSpec::Rows { .. } => None,
+    });
+    let of_plugin = |source: &SourceSpec| session.sources().factory(source).ok()?.source_of_plugin(source);
+    streams.chain(tables).filter_map(of_plugin).collect()
 }
 
 /// What the planner is told of a query.

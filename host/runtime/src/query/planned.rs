@@ -18,6 +18,8 @@ pub(super) type Components = BTreeMap<String, Vec<u8>>;
 
 /// A query that is planned and has touched nothing yet.
 pub(super) struct Planned {
+    /// With the sources of its plugins.
+    pub(super) session: Session,
     pub(super) host: Arc<PluginHost>,
     pub(super) plugins: Vec<RunningPlugin>,
     pub(super) plan: StreamingPlan,
@@ -40,16 +42,17 @@ impl Planned {
         open::check_sink(session, spec)?;
         let host = session.plugin_host()?;
         let plugins = open::plugins(&host, &spec.plugins, (recovered, components), checkpoint)?;
-        let tables = open::tables(session, &spec.tables, stop)?;
+        let slots: Vec<_> = plugins.iter().map(|plugin| Arc::clone(&plugin.slot)).collect();
+        let session = session.with_plugin_sources(&slots);
+        let tables = open::tables(&session, &spec.tables, stop)?;
         let batch_time = BatchTime::default();
-        let slots = plugins.iter().map(|plugin| Arc::clone(&plugin.slot)).collect();
-        let mut plan = open::plan(session, spec, tables.clone(), slots, &batch_time)?;
+        let mut plan = open::plan(&session, spec, tables.clone(), slots, &batch_time)?;
         plugins.iter().for_each(|plugin| plugin.slot.use_functions(&plan.functions));
         // Other code than the log's was compared before it was put here.
         if components.is_none_or(BTreeMap::is_empty) {
-            recovered.check_query(session, spec, &mut plan)?;
+            recovered.check_query(&session, spec, &mut plan)?;
         }
-        Ok(Self { host, plugins, plan, batch_time, tables })
+        Ok(Self { session, host, plugins, plan, batch_time, tables })
     }
 }
 

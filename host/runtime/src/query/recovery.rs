@@ -26,12 +26,11 @@ pub(crate) struct Recovered {
 impl Recovered {
     /// Takes the places where the sources are now for those of the log; answers where they were, by source. What was read
     /// then must be found at the new places.
-    pub(super) fn relocate(
-        &mut self,
-        session: &Session,
-        spec: &QuerySpec,
-    ) -> Result<BTreeMap<String, String>, RuntimeError> {
-        let now = connectors(session, spec)?;
+    pub(super) fn relocate(&mut self, session: &Session, spec: &QuerySpec) -> BTreeMap<String, String> {
+        // A connector that is not known yet, as that of a plugin, has no folder that could move.
+        let place = |source: &SourceSpec| session.sources().factory(source).ok()?.place(source);
+        let sources = spec.streams.iter().map(|stream| &stream.source);
+        let now: BTreeMap<&str, String> = sources.filter_map(|source| Some((&*source.name, place(source)?))).collect();
         let mut moved = BTreeMap::new();
         let entries: Vec<&mut OffsetEntry> = match &mut self.point {
             ResumePoint::Fresh => Vec::new(),
@@ -40,7 +39,7 @@ impl Recovered {
         };
         for entry in entries {
             for (name, pin) in &mut entry.connectors {
-                let is = now.get(name).and_then(|now| now.place.clone());
+                let is = now.get(name.as_str()).cloned();
                 if let (Some(was), Some(is)) = (&mut pin.place, is)
                     && *was != is
                 {
@@ -48,7 +47,7 @@ impl Recovered {
                 }
             }
         }
-        Ok(moved)
+        moved
     }
 
     /// The newest entry of the offset log.

@@ -57,7 +57,7 @@ pub(super) fn planned(
         return Err(RuntimeError::Changed { changes: changed });
     }
     let mut planned = Planned::new(session, spec, (recovered, Some(&old)), Some(checkpoint), stop)?;
-    recovered.check_query(session, spec, &mut planned.plan)?;
+    recovered.check_query(&planned.session, spec, &mut planned.plan)?;
     Ok((planned, later))
 }
 

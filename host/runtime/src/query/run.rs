@@ -2,6 +2,7 @@
 
 use super::batch::{Definition, execute};
 use super::border::{self, Remake};
+use super::input_digest::InputPins;
 use super::late_rows;
 use super::open::{self, RunningPlugin, RunningSource};
 use super::planned::{Components, Planned};
@@ -27,7 +28,7 @@ use millstream_plan::{SourceSlot, StaticTable, StreamingPlan};
 use millstream_sink::{Sink, SinkContext};
 use millstream_source::Offset;
 use millstream_state::{LogStore, MemoryBudget, StateError, StateManifest, StateStore, StoreOptions};
-use millstream_wasm::PluginHost;
+use millstream_wasm::{BatchStamp, PluginHost};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -77,6 +78,8 @@ pub struct QueryRun {
     pub(super) tap: Tap,
     /// Rows of the next batch that were handed over.
     pub(super) fed: Option<Vec<Vec<RecordBatch>>>,
+    /// What the last batch that was read had of sources that are on their word.
+    pub(super) read_before: Option<(BatchId, InputPins)>,
     pub(super) unlogged: Vec<Unlogged>,
     pub(super) last_trigger_ms: Option<i64>,
     pub(super) is_bounded_read: bool,
@@ -123,7 +126,7 @@ impl QueryRun {
                 let lease = checkpoint.lease(holder, clock.now_ms())?;
                 let mut recovered = Recovered { point: repartition::resume(&checkpoint, run_id)? };
                 if has_moved {
-                    moved = recovered.relocate(session, &spec)?;
+                    moved = recovered.relocate(session, &spec);
                 }
                 recovered.restore_settings(&mut spec.settings)?;
                 checkpoint.swap_log().forget_undone(recovered.last_entry())?;
@@ -157,39 +160,39 @@ impl QueryRun {
             let files = &manifests[&operator.uid().clone()];
             operator.open(&opener, files).map_err(RuntimeError::from)
         })?;
-        let Planned { host, plugins, mut plan, batch_time, tables } = planned;
+        let Planned { session, host, plugins, mut plan, batch_time, tables } = planned;
         // On a fork nobody has edited anything.
         let mut unlogged = Vec::new();
         if components.is_none() {
-            later.extend(restart::edited(session, &spec, &recovered, &checkpoint)?);
+            later.extend(restart::edited(&session, &spec, &recovered, &checkpoint)?);
             if let Some(entry) = recovered.last_entry().filter(|_| !recovered.is_rerun()) {
-                unlogged = restart::swaps(session, &spec, &checkpoint, entry, &plugins)?;
+                unlogged = restart::swaps(&session, &spec, &checkpoint, entry, &plugins)?;
             }
         }
         let mut sources = match is_fed {
             true => Vec::new(),
-            false => open::sources(session, &spec, &plan, &recovered, &checkpoint, &stop)?,
+            false => open::sources(&session, &spec, &plan, &recovered, &checkpoint, &stop)?,
         };
         for running in &mut sources {
             if let Some(place) = moved.get(&running.name) {
                 running.source.was_at(place);
             }
         }
-        let mut connectors = recovery::connectors(session, &spec)?;
+        let mut connectors = recovery::connectors(&session, &spec)?;
         connectors.retain(|name, _| sources.iter().any(|source| source.name == *name));
         let context = SinkContext { query: id, query_name: spec.name.clone(), clock: Arc::clone(&clock) };
-        let late_sink = late_rows::open(session, &spec, context.clone())?;
-        let sink = open::sink(session, &spec, context)?;
+        let late_sink = late_rows::open(&session, &spec, context.clone())?;
+        let sink = open::sink(&session, &spec, context)?;
 
         let (late, eviction) = recovered.watermarks();
         let nodes = plan.watermark_nodes.clone();
         let tracker = WatermarkTracker::resume(spec.settings.watermark_policy, nodes, eviction, clock.now_ms())
             .with_idle_timeout(spec.settings.idle_timeout_ms);
         let retained = recovery::retained(&checkpoint)?;
-        let said = checkpoint.queries().put(SaidQuery::of(session, &spec)?.text()?)?;
+        let said = checkpoint.queries().put(SaidQuery::of(&spec).text()?)?;
         let of_run = spec.clone();
         let mut run = Self {
-            session: session.clone(),
+            session,
             spec: of_run,
             tables,
             name: spec.name,
@@ -227,6 +230,7 @@ impl QueryRun {
             swaps: SwapQueue::default(),
             tap: Tap::default(),
             fed: None,
+            read_before: None,
             unlogged,
             last_trigger_ms: None,
             is_bounded_read: false,
@@ -379,6 +383,8 @@ impl QueryRun {
     /// What the next batch is, or `None`. Swaps that wait are taken here: this is the border between two batches.
     fn define(&mut self, trigger_ms: i64) -> Result<Option<Definition>, RuntimeError> {
         self.take_swaps()?;
+        // Sources of plugins are asked what is new as part of the batch that may come.
+        self.begin_batch(self.next, trigger_ms.max(self.last_batch_time_ms));
         let limited = self.trigger != Trigger::Once;
         let mut ranges = BTreeMap::new();
         let mut has_new = false;
@@ -410,6 +416,12 @@ impl QueryRun {
         let latest_ms = (now - trigger_ms).max(0) as u64;
         let entry = Arc::new(entry);
         Ok(Some(Definition { entry, is_logged: false, latest_ms, trigger_ms }))
+    }
+
+    /// Tells the plugins which batch their calls belong to.
+    pub(super) fn begin_batch(&self, batch: BatchId, time_ms: i64) {
+        let stamp = BatchStamp { query: Some(self.id), batch: Some(batch), time_ms };
+        self.plugins.iter().for_each(|plugin| plugin.slot.begin_batch(stamp));
     }
 
     fn wants_no_data_batch(&mut self) -> bool {

@@ -6,7 +6,7 @@
 //! a digest is kept; of a static table, too. A replay says where that is another one than then.
 
 use crate::spec::TableSpec;
-use crate::{QuerySpec, RuntimeError, Session};
+use crate::{QuerySpec, RuntimeError};
 use arrow::datatypes::Schema;
 use bytes::Bytes;
 use millstream_checkpoint::{Checkpoint, OffsetEntry};
@@ -40,10 +40,7 @@ struct SaidStream {
 
 impl SaidQuery {
     /// What a query says.
-    ///
-    /// # Errors
-    /// When a connector is unknown.
-    pub(crate) fn of(session: &Session, spec: &QuerySpec) -> Result<Self, RuntimeError> {
+    pub(crate) fn of(spec: &QuerySpec) -> Self {
         let mut streams = BTreeMap::new();
         for stream in &spec.streams {
             let said = SaidStream {
@@ -52,19 +49,19 @@ impl SaidQuery {
                     .drop_duplicates
                     .as_ref()
                     .map(|drop| (drop.columns.clone(), drop.within_watermark)),
-                source: digest(session, &stream.source)?,
+                source: digest(&stream.source),
             };
             streams.insert(stream.source.name.clone(), said);
         }
         let mut tables = BTreeMap::new();
         for table in &spec.tables {
             let digest = match table {
-                TableSpec::Files(source) => digest(session, source)?,
+                TableSpec::Files(source) => digest(source),
                 TableSpec::Rows { schema, rows, .. } => Digest::of(format!("{schema:?} {rows:?}").as_bytes()),
             };
             tables.insert(table.name().to_owned(), digest);
         }
-        Ok(Self {
+        Self {
             sql: match &spec.query {
                 Query::Sql(sql) => Some(sql.clone()),
                 Query::Frame(_) => None,
@@ -73,7 +70,7 @@ impl SaidQuery {
             tables,
             uids: spec.uids.clone(),
             on_fault: spec.plugins.iter().map(|plugin| (plugin.name.clone(), plugin.on_fault)).collect(),
-        })
+        }
     }
 
     /// The text that is stored.
@@ -94,15 +91,11 @@ impl SaidQuery {
     }
 
     /// The query as it was. What cannot be taken back is told.
-    pub(crate) fn restore(
-        &self,
-        session: &Session,
-        spec: &QuerySpec,
-    ) -> Result<(QuerySpec, Vec<String>), RuntimeError> {
-        let now = Self::of(session, spec)?;
+    pub(crate) fn restore(&self, spec: &QuerySpec) -> (QuerySpec, Vec<String>) {
+        let now = Self::of(spec);
         let (mut spec, mut notes) = (spec.clone(), Vec::new());
         if now == *self {
-            return Ok((spec, notes));
+            return (spec, notes);
         }
         match &self.sql {
             Some(sql) if now.sql.as_ref() != Some(sql) => {
@@ -133,18 +126,16 @@ impl SaidQuery {
         for plugin in &mut spec.plugins {
             plugin.on_fault = self.on_fault.get(&plugin.name).copied().unwrap_or(plugin.on_fault);
         }
-        Ok((spec, notes))
+        (spec, notes)
     }
 }
 
 /// A digest of how a source was described, wherever it is.
-fn digest(session: &Session, source: &SourceSpec) -> Result<Digest, RuntimeError> {
-    // That the connector is known is found out here, too.
-    session.sources().factory(source)?;
+fn digest(source: &SourceSpec) -> Digest {
     let schema = source.schema.as_deref().map(Schema::fields);
     let options: Vec<(&str, &str)> =
         source.options.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("path")).collect();
-    Ok(Digest::of(format!("{} {schema:?} {options:?}", source.format.to_ascii_lowercase()).as_bytes()))
+    Digest::of(format!("{} {schema:?} {options:?}", source.format.to_ascii_lowercase()).as_bytes())
 }
 
 fn unreadable(reason: &str) -> RuntimeError {

@@ -21,8 +21,9 @@ use arrow::datatypes::SchemaRef;
 use millstream_common::{Clock, DurableFiles, SystemClock};
 use millstream_plan::FramePlanner;
 use millstream_sink::{SinkFactory, SinkRegistry};
-use millstream_source::SourceRegistry;
-use millstream_wasm::{PluginHost, PluginHostOptions};
+use millstream_source::connectors::plugin;
+use millstream_source::{SourceRegistry, SourceSpec};
+use millstream_wasm::{PluginHost, PluginHostOptions, PluginSlot};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,13 +37,14 @@ pub(crate) type OpenCheckpoint =
 #[derive(Clone)]
 pub struct Session {
     inner: Arc<Inner>,
+    /// The source connectors; those of a query may be more.
+    sources: SourceRegistry,
     /// The sink connectors; those of a query may be more.
     sinks: SinkRegistry,
 }
 
 struct Inner {
     clock: Arc<dyn Clock>,
-    sources: SourceRegistry,
     open_checkpoint: OpenCheckpoint,
     settings: Mutex<Settings>,
     state_limits: Mutex<StateLimits>,
@@ -108,7 +110,6 @@ impl SessionBuilder {
     pub fn build(self) -> Session {
         let inner = Inner {
             clock: self.clock,
-            sources: self.sources,
             open_checkpoint: self.open_checkpoint,
             settings: Mutex::default(),
             state_limits: Mutex::default(),
@@ -120,7 +121,7 @@ impl SessionBuilder {
             plugins: Mutex::default(),
             streams: StreamingQueryManager::default(),
         };
-        Session { inner: Arc::new(inner), sinks: self.sinks }
+        Session { inner: Arc::new(inner), sources: self.sources, sinks: self.sinks }
     }
 }
 
@@ -240,7 +241,7 @@ impl Session {
 
     /// The source connectors.
     pub fn sources(&self) -> &SourceRegistry {
-        &self.inner.sources
+        &self.sources
     }
 
     /// The sink connectors.
@@ -286,6 +287,20 @@ impl Session {
         let mut session = self.clone();
         session.sinks.register(format, factory);
         session
+    }
+
+    /// This session with the sources of plugins; those of a query replace others that were there.
+    pub(crate) fn with_plugin_sources(&self, slots: &[Arc<PluginSlot>]) -> Self {
+        Self { sources: self.sources.with_plugins(slots), ..self.clone() }
+    }
+
+    /// The columns that a source will have; it may be one of a plugin that is registered.
+    fn schema_of(&self, source: &SourceSpec) -> Result<SchemaRef, RuntimeError> {
+        if !source.format.eq_ignore_ascii_case(plugin::FORMAT) {
+            return Ok(self.sources.factory(source)?.schema(source)?);
+        }
+        let sources = self.sources.with_plugins(&self.registered_slots()?);
+        Ok(sources.factory(source)?.schema(source)?)
     }
 
     /// A number that no other static table of the session has.

@@ -6,6 +6,7 @@ use millstream_common::{BatchTime, SqlSettings};
 use millstream_plan::frame::Operation;
 use millstream_plan::{Frame, FramePlanner, PlanError};
 use millstream_wasm::PluginSlot;
+use std::sync::Arc;
 
 impl Session {
     /// The frame of an operation.
@@ -29,13 +30,18 @@ impl Session {
 
     /// The functions of plugins are known by their signatures; a query loads the components again for itself.
     fn new_planner(&self) -> Result<FramePlanner, RuntimeError> {
+        let settings = SqlSettings { ansi: self.settings().ansi, batch_time: BatchTime::default() };
+        Ok(FramePlanner::new(self.registered_slots()?, settings)?)
+    }
+
+    /// The plugins of the session, for what they say of themselves.
+    pub(super) fn registered_slots(&self) -> Result<Vec<Arc<PluginSlot>>, RuntimeError> {
         let mut slots = Vec::new();
         for plugin in self.plugins() {
             let host = self.plugin_host()?;
             let component = host.load(&plugin.name, &plugin.component)?;
             slots.push(PluginSlot::new(&plugin.name, host, component, plugin.limits.clone(), plugin.on_fault));
         }
-        let settings = SqlSettings { ansi: self.settings().ansi, batch_time: BatchTime::default() };
-        Ok(FramePlanner::new(slots, settings)?)
+        Ok(slots)
     }
 }

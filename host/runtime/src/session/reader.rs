@@ -104,7 +104,7 @@ impl DataFrameReader {
         let format = self.format.ok_or_else(no_format)?;
         static_table(&self.session, |name| {
             let source = SourceSpec { name, format, schema: self.schema, options: self.options };
-            let schema = self.session.sources().factory(&source)?.schema(&source)?;
+            let schema = self.session.schema_of(&source)?;
             Ok((schema, TableSpec::Files(source)))
         })
     }

@@ -161,7 +161,12 @@ impl Question<'_> {
         let used = planned.as_ref().map(|planned| &planned.functions);
         let names = old.functions().iter().map(|function| &function.name);
         let names = names.chain(old.aggregates().iter().map(|function| &function.name));
+        let names = names.chain(old.sources().iter().map(|source| &source.name));
         report.used = names.filter(|name| used.is_none_or(|used| used.contains(*name))).cloned().collect();
+        if old.sources().iter().any(|source| report.used.contains(&source.name)) {
+            let note = "its sources are tried by the dry run only: a shadow gets the rows that the running code reads";
+            report.notes.push(note.to_owned());
+        }
         if planned.is_none() {
             report
                 .notes

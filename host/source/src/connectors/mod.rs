@@ -5,6 +5,7 @@
 
 pub mod file;
 pub mod memory;
+pub mod plugin;
 pub mod rate;
 pub mod rate_micro_batch;
 pub mod socket;
@@ -14,8 +15,8 @@ use file::{FileFormat, FileSourceFactory};
 use std::sync::Arc;
 
 impl SourceRegistry {
-    /// The connectors `file`, `text`, `json`, `csv`, `parquet`, `socket`, `rate` and `rate-micro-batch`.
-    /// Memory streams are handles of the library: register a [`memory::MemoryStreams`] or a
+    /// The connectors `file`, `text`, `json`, `csv`, `parquet`, `socket`, `rate`, `rate-micro-batch` and `plugin`.
+    /// The format `plugin` comes with the plugins of a query, memory streams are handles of the library: register a [`memory::MemoryStreams`] or a
     /// [`memory::MemoryStream`].
     pub fn with_builtins() -> Self {
         let mut registry = Self::empty();
@@ -25,6 +26,7 @@ impl SourceRegistry {
         }
         registry.register("socket", Arc::new(socket::SocketSourceFactory));
         registry.register("rate", Arc::new(rate::RateSourceFactory));
+        registry.register(plugin::FORMAT, Arc::new(plugin::PluginSourceFactory::default()));
         registry.register("rate-micro-batch", Arc::new(rate_micro_batch::RateMicroBatchSourceFactory));
         registry
     }

@@ -11,7 +11,7 @@ use super::files::write;
 /// What a plugin may ask the host for beside `log`.
 pub const IMPORTS: [&str; 4] = ["clock", "random", "config", "http"];
 /// The kinds that a plugin may have.
-pub const EXPORTS: [&str; 5] = ["scalar", "table", "aggregate", "processor", "migration"];
+pub const EXPORTS: [&str; 6] = ["scalar", "table", "aggregate", "processor", "source", "migration"];
 /// The name of the world that [`write_interface`] makes.
 pub const WORLD: &str = "plugin";
 
@@ -22,9 +22,9 @@ macro_rules! interface_files {
 }
 
 /// The interfaces, one per file.
-const INTERFACES: [(&str, &str); 12] = interface_files!(
+const INTERFACES: [(&str, &str); 13] = interface_files!(
     "types" "describe" "log" "clock" "random" "config" "http"
-    "scalar" "table" "aggregate" "processor" "migration"
+    "scalar" "table" "aggregate" "processor" "source" "migration"
 );
 
 /// The line that names the package and its version.

@@ -31,7 +31,7 @@ const NODE: Tool = Tool {
     install: "install Node.js 20 or later",
 };
 /// What the SDK exports.
-const EXPORTS: [&str; 5] = ["scalar", "table", "aggregate", "processor", "migration"];
+const EXPORTS: [&str; 6] = ["scalar", "table", "aggregate", "processor", "source", "migration"];
 
 /// Builds the component.
 pub(super) fn build(job: &Job<'_>) -> Result<PathBuf, BuildError> {

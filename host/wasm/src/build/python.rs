@@ -25,7 +25,7 @@ const PYTHON: Tool = Tool {
     install: "install Python 3.10 or later",
 };
 /// What the SDK exports.
-const EXPORTS: [&str; 5] = ["scalar", "table", "aggregate", "processor", "migration"];
+const EXPORTS: [&str; 6] = ["scalar", "table", "aggregate", "processor", "source", "migration"];
 /// The module that componentize-py takes for the plugin: the SDK's exports, filled by the plugin's registrations.
 const MODULE: &str = "millstream_component";
 

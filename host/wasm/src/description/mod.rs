@@ -12,6 +12,7 @@ mod fields;
 mod function;
 mod migration;
 mod processor;
+mod source;
 
 use std::collections::HashSet;
 
@@ -19,12 +20,13 @@ use crate::call::{Failure, Instance};
 use crate::export::Exports;
 use crate::limits::PluginLimits;
 use crate::processor::ProcessorSignature;
-use crate::signature::{AggregateSignature, FunctionSignature, MigrationStep};
+use crate::signature::{AggregateSignature, FunctionSignature, MigrationStep, SourceSignature};
 use crate::wire;
 use crate::wire::aggregate::{AggregateFunction, DescribeAggregates};
 use crate::wire::function::{DescribeFunctions, Function};
 use crate::wire::migration::{DescribeSteps, Step};
 use crate::wire::processor::{DescribeProcessors, ProcessorType};
+use crate::wire::source::{DescribeSources, SourceType};
 use fields::check_identifier;
 
 /// Things of all kinds that one plugin may have.
@@ -36,6 +38,7 @@ pub(crate) struct Description {
     pub(crate) functions: Vec<FunctionSignature>,
     pub(crate) aggregates: Vec<AggregateSignature>,
     pub(crate) processors: Vec<ProcessorSignature>,
+    pub(crate) sources: Vec<SourceSignature>,
     pub(crate) migrations: Vec<MigrationStep>,
 }
 
@@ -45,6 +48,7 @@ pub(crate) struct Told {
     functions: Vec<Function>,
     aggregates: Vec<AggregateFunction>,
     processors: Vec<ProcessorType>,
+    sources: Vec<SourceType>,
     migrations: Vec<Step>,
 }
 
@@ -57,6 +61,9 @@ pub(crate) fn ask(instance: &mut Instance, exports: &Exports) -> Result<Told, Fa
     }
     if exports.has(wire::PROCESSOR) {
         told.processors = instance.call::<DescribeProcessors>(&limits, ())?;
+    }
+    if exports.has(wire::SOURCE) {
+        told.sources = instance.call::<DescribeSources>(&limits, ())?;
     }
     if exports.has(wire::MIGRATION) {
         told.migrations = instance.call::<DescribeSteps>(&limits, ())?;
@@ -72,10 +79,14 @@ impl Description {
         let functions = names.each("function", told.functions, |f| &f.name, |f| function::signature(f, has))?;
         let aggregates = names.each("aggregate function", told.aggregates, |f| &f.name, aggregate::signature)?;
         let processors = names.each("processor", told.processors, |p| &p.name, processor::signature)?;
+        let sources = names.each("source", told.sources, |s| &s.name, source::signature)?;
         match names.0.len() {
             0 => Err("it has no functions".into()),
             many if many > THINGS => Err(format!("it has {many} functions, more than {THINGS}")),
-            _ => Ok(Self { functions, aggregates, processors, migrations: migration::steps(told.migrations)? }),
+            _ => {
+                let migrations = migration::steps(told.migrations)?;
+                Ok(Self { functions, aggregates, processors, sources, migrations })
+            }
         }
     }
 }

@@ -2,9 +2,11 @@
 
 mod aggregate;
 mod migration;
+mod source;
 
 pub use aggregate::AggregateSignature;
 pub use migration::MigrationStep;
+pub use source::{SourceOption, SourceSignature};
 
 use arrow::datatypes::FieldRef;
 use std::fmt;

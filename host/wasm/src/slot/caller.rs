@@ -34,6 +34,11 @@ pub(super) struct Caller<'a> {
 
 impl<'a> Caller<'a> {
     pub(super) fn new(slot: &'a PluginSlot, component: &'a Arc<Component>) -> Self {
+        Self::at(slot, component, slot.take_stamp())
+    }
+
+    /// Calls that have a place in the batch of their own.
+    pub(super) fn at(slot: &'a PluginSlot, component: &'a Arc<Component>, stamp: CallStamp) -> Self {
         Self {
             slot,
             component,
@@ -41,7 +46,7 @@ impl<'a> Caller<'a> {
             metrics: PluginMetrics::default(),
             start: Instant::now(),
             clock: None,
-            stamp: slot.take_stamp(),
+            stamp,
         }
     }
 

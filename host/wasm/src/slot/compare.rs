@@ -8,7 +8,7 @@ use std::slice;
 
 use crate::component::Component;
 use crate::processor::{ProcessorSignature, VariableSignature};
-use crate::signature::{AggregateSignature, FunctionSignature};
+use crate::signature::{AggregateSignature, FunctionSignature, SourceSignature};
 
 /// What follows from a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +58,12 @@ pub fn differences(old: &Component, new: &Component, used: Option<&BTreeSet<Stri
                 compare_processors(before, after, &mut found);
                 compare_variables(before, after, &mut of_state);
             }
+        }
+    }
+    for before in old.sources().iter().filter(|before| is_used(&before.name)) {
+        match new.source(&before.name) {
+            None => found.push(format!("source `{}` is gone", before.name)),
+            Some((_, after)) => compare_sources(before, after, &mut found),
         }
     }
     let of_kind = |kind: DifferenceKind| move |what| Difference { kind, what };
@@ -127,6 +133,33 @@ fn compare_processors(before: &ProcessorSignature, after: &ProcessorSignature, d
     }
     for mode in before.output_modes.iter().filter(|mode| !after.output_modes.contains(mode)) {
         differences.push(format!("`{name}` could be used in output mode {mode} and cannot"));
+    }
+}
+
+/// A stream takes nulls in every column, so it does not matter which ones may have some.
+fn compare_sources(before: &SourceSignature, after: &SourceSignature, differences: &mut Vec<String>) {
+    let (name, old, new) = (&before.name, &before.columns, &after.columns);
+    if old.len() != new.len() {
+        differences.push(format!("source `{name}` had {} columns and has {}", old.len(), new.len()));
+        return;
+    }
+    for ((place, old), new) in (1..).zip(old).zip(new) {
+        if old.name() != new.name() {
+            differences.push(format!("column {place} of `{name}` was `{}` and is `{}`", old.name(), new.name()));
+        }
+        if old.data_type() != new.data_type() {
+            let (was, is) = (old.data_type(), new.data_type());
+            differences.push(format!("column `{}` of `{name}` was {was} and is {is}", old.name()));
+        }
+    }
+    for option in before.options.iter().filter(|option| after.option(&option.name).is_none()) {
+        differences.push(format!("source `{name}` had the option `{}` and does not", option.name));
+    }
+    for option in after.options.iter().filter(|option| option.required) {
+        if before.option(&option.name).is_none_or(|known| !known.required) {
+            differences
+                .push(format!("source `{name}` must be given the option `{}`, and need not before", option.name));
+        }
     }
 }
 

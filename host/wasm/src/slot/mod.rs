@@ -18,6 +18,7 @@ mod isolation;
 mod migration;
 mod outcome;
 mod processor;
+mod source;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -28,6 +29,7 @@ use millstream_common::Digest;
 pub use compare::{Difference, DifferenceKind, differences};
 pub use migration::MigratedRows;
 pub use outcome::{DeadLetter, FaultPolicy, PluginMetrics, RowFault, ScalarOutcome, StatesOutcome, TableOutcome};
+pub use source::{SourceCalls, SourcePage};
 
 use crate::account::{Account, CpuClock, Held, Spent};
 use crate::call::Instance;
@@ -95,15 +97,17 @@ impl PluginSlot {
         })
     }
 
-    /// Takes note of the functions that the query calls: only they are compared before a swap. Names of other functions
-    /// than this plugin's do no harm.
+    /// Takes note of the functions that the query calls, and of sources that it reads: only they are compared before a
+    /// swap. Names of other functions than this plugin's do no harm.
     pub fn use_functions(&self, names: &BTreeSet<String>) {
         *self.used.write().unwrap_or_else(PoisonError::into_inner) = Some(names.clone());
     }
 
-    /// The functions of the running component that the query calls; all of them when that is not known.
+    /// The functions and sources of the running component that the query uses; all of them when that is not known.
     pub fn used_functions(&self) -> BTreeSet<String> {
-        let names = self.component().names();
+        let component = self.component();
+        let mut names = component.names();
+        names.extend(component.sources().iter().map(|source| source.name.clone()));
         match &*self.used.read().unwrap_or_else(PoisonError::into_inner) {
             Some(used) => names.intersection(used).cloned().collect(),
             None => names,

@@ -12,6 +12,7 @@ pub(crate) mod aggregate;
 pub(crate) mod function;
 pub(crate) mod migration;
 pub(crate) mod processor;
+pub(crate) mod source;
 
 use wasmtime::component::{ComponentType, Lift, Lower};
 
@@ -29,6 +30,7 @@ pub(crate) const SCALAR: &str = "scalar";
 pub(crate) const TABLE: &str = "table";
 pub(crate) const AGGREGATE: &str = "aggregate";
 pub(crate) const PROCESSOR: &str = "processor";
+pub(crate) const SOURCE: &str = "source";
 pub(crate) const MIGRATION: &str = "migration";
 
 /// The full name of an interface in a version of the package.

@@ -52,12 +52,14 @@ fn core_type(of: WasmType) -> &'static str {
 
 #[test]
 fn a_plugin_of_any_kind_that_never_describes_itself_is_left_at_the_deadline() {
-    for world in ["scalar-plugin", "table-plugin", "function-plugin", "aggregate-plugin", "processor-plugin"] {
+    for world in
+        ["scalar-plugin", "table-plugin", "function-plugin", "aggregate-plugin", "processor-plugin", "source-plugin"]
+    {
         let error = host().load("spinning", &spinning(world, &[])).unwrap_err();
         assert!(matches!(error, WasmError::Deadline { .. }), "{world}: {error}");
     }
     // Those that describe no functions are asked for the rest.
-    for world in ["aggregate-plugin", "processor-plugin"] {
+    for world in ["aggregate-plugin", "processor-plugin", "source-plugin"] {
         let error = host().load("spinning", &spinning(world, &["/describe@"])).unwrap_err();
         assert!(matches!(error, WasmError::Deadline { .. }), "{world}: {error}");
     }

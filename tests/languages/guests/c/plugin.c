@@ -499,3 +499,69 @@ MS_FUNCTIONS(echo_bool, echo_i8, echo_u8, echo_i16, echo_u16, echo_i32, echo_u32
              repeated, picky, throws, refuses, loops, eats, dives, logs, words, numbered, elements, countdown, echo_rows)
 MS_AGGREGATES(mean, longest, strict_sum)
 MS_PROCESSORS(visits)
+
+/* ------------------------------------------------------------------------------------------------------------- the source */
+
+static bool numbered(ms_reading *reading, ms_text text, uint64_t *number)
+{
+    if (ms_number_of(text, number)) return true;
+    ms_refuse_reading(reading, MS_INTERNAL, "`%.*s` is no number", (int)text.length, text.data);
+    return false;
+}
+
+static bool ledger_option(ms_reading *reading, const char *name, uint64_t *number)
+{
+    ms_text text;
+    return ms_option(reading, name, &text) && numbered(reading, text, number);
+}
+
+static void ledger_initial(ms_reading *reading) { ms_set_offset(reading, "0"); }
+
+static void ledger_latest(ms_reading *reading)
+{
+    uint64_t start, end;
+    if (!numbered(reading, reading->start, &start) || !ledger_option(reading, "rows", &end)) return;
+    if (reading->has_until && !numbered(reading, reading->until, &end)) return;
+    if (reading->has_max_rows && end > start && end - start > reading->max_rows) end = start + reading->max_rows;
+    ms_set_offset(reading, "%llu", (unsigned long long)end);
+}
+
+static void ledger_read(ms_reading *reading)
+{
+    uint64_t begin, end, away;
+    if (!numbered(reading, reading->has_cursor ? reading->cursor : reading->start, &begin)) return;
+    if (!numbered(reading, reading->end, &end)) return;
+    uint64_t last = end < begin + 1000 ? end : begin + 1000;
+    if (ledger_option(reading, "away", &away) && begin <= away && away < last) {
+        ms_refuse_reading(reading, MS_UNAVAILABLE, "row %llu is away", (unsigned long long)away);
+        return;
+    }
+    for (uint64_t n = begin; n < last; n++) {
+        char label[32] = "row ", *digit = label + sizeof label;
+        ms_add_i64(ms_read_column(reading, 0), (int64_t)n);
+        if (n % 3 == 0) {
+            ms_add_null(ms_read_column(reading, 1));
+        } else {
+            for (uint64_t rest = n; rest > 0; rest /= 10) *--digit = (char)('0' + rest % 10);
+            size_t digits = (size_t)(label + sizeof label - digit);
+            memmove(label + 4, digit, digits);
+            ms_add_text(ms_read_column(reading, 1), label, 4 + digits);
+        }
+        ms_add_i64(ms_read_column(reading, 2), (int64_t)n * 1000000);
+    }
+    if (last < end) ms_next_page(reading, "%llu", (unsigned long long)last);
+}
+
+static void ledger_commit(ms_reading *reading)
+{
+    uint64_t rows, offset;
+    if (!ledger_option(reading, "rows", &rows) || !numbered(reading, reading->end, &offset)) return;
+    if (offset > rows) {
+        ms_refuse_reading(reading, MS_INVALID_INPUT, "there are %llu rows, not %llu", (unsigned long long)rows,
+                          (unsigned long long)offset);
+    }
+}
+
+MS_SOURCE(ledger, MS_COLUMNS(MS_I64("n"), MS_TEXT("label?"), MS_TIMESTAMP("at")), MS_OPTIONS("rows", "away?"), ledger_initial,
+          ledger_latest, ledger_read, ledger_commit);
+MS_SOURCES(ledger)

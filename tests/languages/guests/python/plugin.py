@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Optional
 
+import millstream
 from millstream import (
+    InvalidInput,
     RowError,
     Unavailable,
     aggregate_function,
@@ -24,6 +26,7 @@ from millstream import (
     map_state,
     processor,
     scalar_function,
+    source,
     table_function,
     timestamp,
     uint8,
@@ -351,3 +354,32 @@ class Visits:
 
     def initialise(self, key, rows, context):
         self.visits.set(Count(rows[-1].visits))
+
+
+@source(options=("rows", "away?"))
+class Ledger:
+    @dataclass
+    class Row:
+        n: int64
+        label: Optional[utf8]
+        at: timestamp
+
+    def initial_offset(self, options):
+        return "0"
+
+    def latest_offset(self, options, start, limits):
+        end = int(limits.until or options["rows"])
+        return str(end if limits.max_rows is None else min(end, int(start) + limits.max_rows))
+
+    def read(self, options, start, end, cursor):
+        begin, end = int(cursor or start), int(end)
+        last = min(end, begin + 1000)
+        away = options.get("away")
+        if away is not None and begin <= int(away) < last:
+            raise Unavailable(f"row {away} is away")
+        rows = [self.Row(n, f"row {n}" if n % 3 else None, n * 1_000_000) for n in range(begin, last)]
+        return millstream.Page(rows, str(last) if last < end else None)
+
+    def commit(self, options, offset):
+        if int(offset) > int(options["rows"]):
+            raise InvalidInput(f"there are {options['rows']} rows, not {offset}")

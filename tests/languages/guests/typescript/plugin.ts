@@ -1,6 +1,7 @@
 // The plugin of `tests/languages` in TypeScript.
 import {
   type Handles,
+  InvalidInput,
   RowError,
   type Type,
   Unavailable,
@@ -23,6 +24,7 @@ import {
   nullable,
   processor,
   scalar,
+  source,
   struct,
   table,
   timestamp,
@@ -253,5 +255,29 @@ export const visits = processor({
   },
   initialise(key, rows, state) {
     state.visits.set({ n: rows[rows.length - 1].visits });
+  },
+});
+
+export const ledger = source({
+  columns: { n: int64, label: nullable(utf8), at: timestamp },
+  options: ["rows", "away?"],
+  initialOffset: () => "0",
+  latestOffset(options, start, { until, maxRows }) {
+    const end = BigInt(until ?? options.rows);
+    const most = maxRows === null ? end : BigInt(start) + maxRows;
+    return String(most < end ? most : end);
+  },
+  read({ away }, start, end, cursor) {
+    const begin = BigInt(cursor ?? start);
+    const last = BigInt(end) < begin + 1000n ? BigInt(end) : begin + 1000n;
+    if (away !== undefined && begin <= BigInt(away) && BigInt(away) < last) throw new Unavailable(`row ${away} is away`);
+    const rows: { n: bigint; label: string | null; at: bigint }[] = [];
+    for (let n = begin; n < last; n++) {
+      rows.push({ n, label: n % 3n === 0n ? null : `row ${n}`, at: n * 1_000_000n });
+    }
+    return { rows, next: last < BigInt(end) ? String(last) : null };
+  },
+  commit({ rows }, offset) {
+    if (BigInt(offset) > BigInt(rows)) throw new InvalidInput(`there are ${rows} rows, not ${offset}`);
   },
 });

@@ -9,4 +9,5 @@ mod functions;
 mod load;
 mod natively;
 mod processors;
+mod sources;
 mod values;

@@ -31,7 +31,7 @@ fn the_sdk_of_go_passes_its_tests() {
 fn the_sdk_of_c_passes_its_tests() {
     let folder = std::env::temp_dir().join(format!("millstream-sdk-of-c-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    for sources in [&["tests/functions.c", "millstream.c"][..], &["tests/state.c"]] {
+    for sources in [&["tests/functions.c", "millstream.c"][..], &["tests/state.c"], &["tests/source.c"]] {
         let program = folder.join("tests");
         let mut compile = Command::new("cc");
         compile.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I.", "-o"]).arg(&program).args(sources);

@@ -62,6 +62,9 @@ pub(super) fn describe(report: &ComponentReport) -> String {
     for processor in &report.processors {
         let _ = writeln!(text, "processor  {}", processor.trim_start_matches("processor "));
     }
+    for source in &report.sources {
+        let _ = writeln!(text, "source     {}", source.trim_start_matches("source "));
+    }
     for step in &report.migrations {
         let _ = writeln!(text, "migration  {step}");
     }

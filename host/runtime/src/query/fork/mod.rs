@@ -16,6 +16,7 @@ mod collector;
 
 pub(crate) use collector::Output;
 
+use super::input_digest::InputPins;
 use super::progress::Progress;
 use super::run::{Ground, QueryRun};
 use super::tap::LiveBatch;
@@ -172,6 +173,11 @@ impl Fork {
     pub(crate) fn pass(&mut self, entry: &OffsetEntry) {
         self.run.unfinished = None;
         self.run.next = entry.batch.next();
+    }
+
+    /// What the last batch read of sources that are on their word.
+    pub(crate) fn inputs(&self) -> InputPins {
+        self.run.read_before.as_ref().map(|(_, pins)| pins.clone()).unwrap_or_default()
     }
 
     /// The state files after the last batch, per operator and partition.

@@ -1,5 +1,7 @@
 //! The plugin of `tests/languages` in Rust: what it answers, every other language answers.
 
+mod ledger;
+
 use millstream_sdk::processor::prelude::*;
 
 macro_rules! echo {
@@ -447,5 +449,6 @@ plugin!(
     countdown,
     echo_rows;
     aggregates: Mean, Longest, StrictSum;
-    processors: Visits
+    processors: Visits;
+    sources: ledger::Ledger
 );
