@@ -5,6 +5,7 @@
 //! uids, and what happens at a plugin's faults. Of a source, whose options may hold secrets and whose place may move, only
 //! a digest is kept; of a static table, too. A replay says where that is another one than then.
 
+use super::output_digest::output_digest;
 use crate::spec::TableSpec;
 use crate::{QuerySpec, RuntimeError};
 use arrow::datatypes::Schema;
@@ -57,7 +58,10 @@ impl SaidQuery {
         for table in &spec.tables {
             let digest = match table {
                 TableSpec::Files(source) => digest(source),
-                TableSpec::Rows { schema, rows, .. } => Digest::of(format!("{schema:?} {rows:?}").as_bytes()),
+                TableSpec::Rows { schema, rows, .. } => {
+                    let rows = output_digest(schema, rows).map(|pin| pin.digest).unwrap_or_default();
+                    Digest::of(format!("{schema:?} {rows}").as_bytes())
+                }
             };
             tables.insert(table.name().to_owned(), digest);
         }
