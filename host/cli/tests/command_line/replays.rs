@@ -170,8 +170,10 @@ fn all_retained_batches_come_out_the_same_on_another_machine_after_swaps_and_rol
     other.write("deeper/in/0098.csv", "k1,5\n");
     let edited = other.run(&["replay", "deeper/query.toml", "--all"]).expect(1, &[]);
     assert!(edited.stdout.contains(&format!("{} the same, 1 not", told - 1)), "{edited:#?}");
-    let partition = other.path("deeper/checkpoint/state/query-aggregate/0");
-    let newest = fs::read_dir(&partition).unwrap().map(|entry| entry.unwrap().path()).max_by_key(|path| {
+    let state = other.path("deeper/checkpoint/state/query-aggregate");
+    let partitions = fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().path());
+    let files = partitions.flat_map(|partition| fs::read_dir(partition).unwrap().map(|entry| entry.unwrap().path()));
+    let newest = files.max_by_key(|path| {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         name.split('-').next().unwrap().parse::<u64>().unwrap()
     });
