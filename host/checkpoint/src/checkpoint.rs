@@ -11,7 +11,7 @@ use crate::metadata::FORMAT_VERSION;
 use crate::resume::{LogContents, resume};
 use crate::{
     CheckpointError, CommitLog, FallbackLog, Lease, LeaseHolder, Metadata, OffsetLog, PluginStore, PreparedStore,
-    ResumePoint, SwapLog,
+    QueryStore, ResumePoint, SwapLog,
 };
 use millstream_common::{BatchId, Digest, DurableFiles, OperatorUid, QueryId, ScopedFiles};
 use std::collections::BTreeSet;
@@ -148,6 +148,11 @@ impl Checkpoint {
         PluginStore::new(Arc::clone(&self.files))
     }
 
+    /// What the queries of its batches said.
+    pub fn queries(&self) -> QueryStore {
+        QueryStore::new(Arc::clone(&self.files))
+    }
+
     /// The folder of a source's own log.
     pub fn source_files(&self, source: &str) -> ScopedFiles {
         ScopedFiles::new(Arc::clone(&self.files), format!("sources/{}", folder_name(source)))
@@ -206,13 +211,18 @@ impl Checkpoint {
         self.fallbacks().purge(before)?;
         let mut purged = Purged { offsets, commits, plugins: 0, oldest: before };
         let mut kept: BTreeSet<Digest> = in_use.iter().copied().collect();
-        let plugins = self.plugins();
-        if plugins.list()?.iter().any(|digest| !kept.contains(digest)) {
+        let (plugins, queries) = (self.plugins(), self.queries());
+        let has_others = plugins.list()?.iter().any(|digest| !kept.contains(digest));
+        if has_others || queries.list()?.len() > 1 {
+            let mut said = BTreeSet::new();
             for batch in offset_log.batches()? {
-                let entry = offset_log.get(batch)?;
-                kept.extend(entry.iter().flat_map(|entry| entry.components()));
+                let Some(entry) = offset_log.get(batch)? else { continue };
+                kept.extend(entry.components());
+                said.extend(entry.query);
             }
             purged.plugins = plugins.delete_all_but(&kept)?;
+            // A run stores what its query says before its first batch, and cleans up after one.
+            queries.delete_all_but(&said)?;
         }
         Ok(purged)
     }

@@ -25,6 +25,7 @@ mod offset_log;
 mod place;
 mod plugin_store;
 mod prepared_store;
+mod query_store;
 mod resume;
 mod state_schemas;
 mod swap_log;
@@ -47,6 +48,7 @@ pub use offset_log::{
 pub use place::open_files;
 pub use plugin_store::PluginStore;
 pub use prepared_store::{PreparedEntry, PreparedStore};
+pub use query_store::QueryStore;
 pub use resume::{LogContents, ResumePoint, resume};
 pub use state_schemas::StateSchemas;
 pub use swap_log::{CanaryEvent, CanaryRecord, SwapEntry, SwapLog, SwapRecord};

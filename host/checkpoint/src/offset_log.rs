@@ -125,6 +125,9 @@ pub struct OffsetEntry {
     /// That it only makes the state of other code; `None` for every other batch, and in an entry before version 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub border: Option<BorderPin>,
+    /// What the query said, as [`QueryStore`](crate::QueryStore) has it; `None` in an entry before version 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query: Option<Digest>,
 }
 
 impl OffsetEntry {
@@ -161,6 +164,7 @@ impl BatchEntry for OffsetEntry {
             output_mode,
             repartition,
             border,
+            query,
         } = self;
         let changing = Changing {
             batch: *batch,
@@ -173,6 +177,7 @@ impl BatchEntry for OffsetEntry {
             output_mode: *output_mode,
             repartition: *repartition,
             border: border.as_ref(),
+            query: *query,
         };
         let mut json = json_lines::to_vec(&changing, 0)?;
         // The schemas are the same for the whole run, so their text is there already: it is put in before the last brace.
@@ -203,6 +208,8 @@ struct Changing<'a> {
     repartition: Option<RepartitionPin>,
     #[serde(skip_serializing_if = "Option::is_none")]
     border: Option<&'a BorderPin>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    query: Option<Digest>,
 }
 
 /// The folder `offsets`.

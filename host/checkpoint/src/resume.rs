@@ -126,6 +126,7 @@ mod tests {
             output_mode: None,
             repartition: None,
             border: None,
+            query: None,
         }
     }
 

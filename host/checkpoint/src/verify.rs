@@ -9,7 +9,7 @@ use crate::batch_log::batch_of;
 use crate::resume::{LogContents, hole, resume};
 use crate::{
     CheckpointError, CommitEntry, CommitLog, FallbackLog, LeaseRecord, Metadata, OffsetEntry, OffsetLog, PluginStore,
-    PreparedStore, SwapLog, canary, lease, metadata, plugin_store, swap_log,
+    PreparedStore, QueryStore, SwapLog, canary, lease, metadata, plugin_store, query_store, swap_log,
 };
 use millstream_common::{BatchId, Digest, DurableFiles, Hint};
 use std::collections::{BTreeMap, BTreeSet};
@@ -117,6 +117,7 @@ pub fn verify(files: &Arc<dyn DurableFiles>) -> Result<Report, CheckpointError> 
         }
     }
     components(files, &mut report, &offsets)?;
+    queries(files, &mut report, &offsets)?;
     logs_fit(files, &mut report, &offsets, &commits)?;
     report.offsets = offsets.into_keys().collect();
     report.commits = commits.into_keys().collect();
@@ -136,6 +137,7 @@ fn foreign_names(files: &Arc<dyn DurableFiles>, report: &mut Report) -> Result<(
         swap_log::FOLDER,
         canary::FOLDER,
         plugin_store::FOLDER,
+        query_store::FOLDER,
         PreparedStore::FOLDER,
     ];
     let names = files.list("").map_err(failed)?.into_iter().filter(|name| !known_files.contains(&&**name));
@@ -213,6 +215,35 @@ fn components(
         let error = CheckpointError::NoComponent { place: files.location(), digest: digest.to_string() };
         let what = format!("it is missing; plugin `{name}` of batch {batch} is this component");
         report.add(PluginStore::file(&digest), what, error.hint());
+    }
+    Ok(())
+}
+
+/// What queries said: whole, and there when an entry names it.
+fn queries(
+    files: &Arc<dyn DurableFiles>,
+    report: &mut Report,
+    offsets: &BTreeMap<BatchId, OffsetEntry>,
+) -> Result<(), CheckpointError> {
+    let store = QueryStore::new(Arc::clone(files));
+    for name in store.names()? {
+        let path = format!("{}/{name}", query_store::FOLDER);
+        match query_store::digest_of(&name) {
+            Some(digest) => drop(report.take(&path, store.get(&digest))?),
+            None => {
+                let way_out = Some(format!("move `{path}` out of the checkpoint"));
+                report.add(path, "its name is no digest", way_out);
+            }
+        }
+    }
+    let there: BTreeSet<Digest> = store.list()?.into_iter().collect();
+    let named: BTreeMap<Digest, BatchId> =
+        offsets.values().filter_map(|entry| Some((entry.query?, entry.batch))).collect();
+    for (digest, batch) in named.into_iter().filter(|(digest, _)| !there.contains(digest)) {
+        let what = format!("it is missing; the query of batch {batch} said what it has");
+        let way_out =
+            Some("bring it back from a backup; until then such batches are replayed by the query file".into());
+        report.add(QueryStore::file(&digest), what, way_out);
     }
     Ok(())
 }

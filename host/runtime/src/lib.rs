@@ -50,7 +50,9 @@ pub use millstream_wasm::{CacheOptions, CompileLimits, CompilerProgram, PluginHo
 pub use query::progress::{
     CanaryProgress, PluginProgress, Progress, SinkProgress, SourceProgress, StateOperatorProgress, TenantProgress,
 };
-pub use query::{CanaryTerms, ColumnChange, QueryChange, QueryRun, Remake, StreamingQuery, SwapGrounds, Swapped};
+pub use query::{
+    CanaryTerms, ColumnChange, QueryChange, QueryRun, Remake, StreamingQuery, SwapGrounds, SwapPause, Swapped,
+};
 pub use session::{
     DataFrame, DataFrameReader, DataStreamReader, DataStreamWriter, GroupedData, ProcessOptions, Session,
 };

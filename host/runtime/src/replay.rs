@@ -7,13 +7,13 @@
 //!                                     commits/N  digest of the output, state after  ── compare
 //! ```
 //!
-//! Beside the loop. The query file gives the SQL and says where the sources are; everything else is taken from the
-//! checkpoint, whatever the file says by now.
+//! Beside the loop. The query file says where the sources are; everything else is taken from the checkpoint, whatever the
+//! file says by now. Checkpoint and input may have been copied to other folders since.
 //!
 //! Rule of its life: the checkpoint is only read; what the replay writes is in a folder of its own.
 
 use crate::inspect::{CheckpointPlace, manifests};
-use crate::query::{EntriesDigest, Fork, ForkOptions, Ran, output_digest};
+use crate::query::{EntriesDigest, Fork, ForkOptions, Ran, SaidQuery, output_digest};
 use crate::{QuerySpec, RuntimeError, Session, offline_store};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
@@ -43,6 +43,8 @@ pub struct Replay {
     pub state: Vec<ReplayedState>,
     /// Whether everything that could be compared is the same.
     pub is_same: bool,
+    /// What is otherwise than when the batch ran first.
+    pub notes: Vec<String>,
     /// Where the rows and the fork lie, when they were to be kept.
     pub folder: Option<PathBuf>,
     /// The rows.
@@ -85,11 +87,18 @@ pub fn replay(session: &Session, spec: &QuerySpec, batch: u64, folder: Option<&P
     let place = CheckpointPlace::of_query(spec.clone())?;
     let checkpoint = place.open(session)?;
     let entry = entry(&checkpoint, BatchId(batch))?;
-    let mut options = ForkOptions::in_memory()?;
+    let (spec, notes) = match SaidQuery::at(&checkpoint, &entry)? {
+        Some(said) => said.restore(spec),
+        None => {
+            let note = "the checkpoint does not have what the query said then: what it says now was run".to_owned();
+            (spec.clone(), vec![note])
+        }
+    };
+    let mut options = ForkOptions { has_moved: true, ..ForkOptions::in_memory()? };
     if let Some(folder) = folder {
         options.own = own_folder(folder)?;
     }
-    let mut fork = Fork::before(session, spec, Arc::clone(checkpoint.files()), entry.batch, options)?;
+    let mut fork = Fork::before(session, &spec, Arc::clone(checkpoint.files()), entry.batch, options)?;
     let Ran { output, progress } = fork.run(&entry)?;
     let schema = output.schema.unwrap_or_else(|| Arc::new(Schema::empty()));
     let pin = output_digest(&schema, &output.rows).map_err(|error| RuntimeError::Invalid {
@@ -126,10 +135,28 @@ pub fn replay(session: &Session, spec: &QuerySpec, batch: u64, folder: Option<&P
         output: ReplayedOutput { rows: pin.rows, digest: pin.digest, was },
         state,
         is_same,
+        notes,
         folder: folder.map(Path::to_owned),
         rows: output.rows,
         schema,
     })
+}
+
+/// The batches that can be replayed, oldest first: all that the checkpoint still has and that read something.
+///
+/// # Errors
+/// When there is no checkpoint, or an entry of its logs cannot be read.
+pub fn replayable(session: &Session, spec: &QuerySpec) -> Result<Vec<u64>, RuntimeError> {
+    let checkpoint = CheckpointPlace::of_query(spec.clone())?.open(session)?;
+    let (offsets, commits) = (checkpoint.offset_log(), checkpoint.commit_log().batches()?);
+    let mut batches = Vec::new();
+    for batch in offsets.batches()? {
+        let begins = batch.previous().is_none_or(|before| commits.binary_search(&before).is_ok());
+        if begins && offsets.get(batch)?.is_some_and(|entry| !entry.is_of_state_only()) {
+            batches.push(batch.0);
+        }
+    }
+    Ok(batches)
 }
 
 /// The definition of a batch that can be run again.

@@ -44,6 +44,10 @@ pub trait Source: Send {
     /// A line for people and for progress: connector and place, such as `FileStreamSource[file:/data/in]`.
     fn description(&self) -> String;
 
+    /// Says that what its log names was elsewhere when the log was written, and is to be found at its own place now: in a
+    /// copy of a checkpoint and its input. A source whose log names no places has nothing to do.
+    fn was_at(&mut self, _place: &str) {}
+
     /// The limit that the user's options ask for (`maxFilesPerTrigger`, …).
     fn read_limit(&self) -> ReadLimit {
         ReadLimit::AllAvailable

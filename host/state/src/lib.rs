@@ -20,5 +20,5 @@ mod store;
 pub use budget::MemoryBudget;
 pub use error::StateError;
 pub use files::{StateFile, StateFileKind, StateManifest};
-pub use log_store::LogStore;
+pub use log_store::{LogStore, StateChange, visit_changes};
 pub use store::{ByteRows, FamilyId, FamilySpec, Layout, StateMetrics, StateStore, StoreOptions};

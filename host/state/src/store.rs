@@ -184,6 +184,16 @@ pub trait StateStore: Send {
     /// [`StateError::Spill`]; some rows have been visited then.
     fn scan(&self, family: FamilyId, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StateError>;
 
+    /// How many keys a family has.
+    ///
+    /// # Errors
+    /// As [`scan`](Self::scan).
+    fn keys_of(&self, family: FamilyId) -> Result<u64, StateError> {
+        let mut count = 0;
+        self.scan(family, &mut |_, _| count += 1)?;
+        Ok(count)
+    }
+
     /// Makes the changes of the open batch durable as version N+1 and answers its files. A batch without changes
     /// writes nothing. `commit` or `abort` must follow.
     ///

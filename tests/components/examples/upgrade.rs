@@ -59,6 +59,18 @@ fn price(cents: i64) -> Result<i64, String> {
     if is("same-by-other-means") {
         return Ok((0..10).map(|_| cents).sum::<i64>() / 10 + cents / 10);
     }
+    if is("new-case") && cents < 0 {
+        return Ok(0);
+    }
+    if is("memoises") {
+        // Each place has the price of the number that was there last, with that number: what it gives is the same.
+        static LAST: [AtomicI64; 2] = [AtomicI64::new(0), AtomicI64::new(0)];
+        if LAST[0].load(Ordering::Relaxed) == cents && cents != 0 {
+            return Ok(LAST[1].load(Ordering::Relaxed));
+        }
+        LAST[0].store(cents, Ordering::Relaxed);
+        LAST[1].store(price, Ordering::Relaxed);
+    }
     if is("logs") {
         log(LogLevel::Debug, "one more price");
     }
@@ -73,6 +85,11 @@ fn label(code: &str) -> String {
     }
     if is("merges-keys") {
         return "all".to_owned();
+    }
+    if is("faster") {
+        let mut bytes = code.to_owned();
+        bytes.make_ascii_lowercase();
+        return bytes;
     }
     code.to_lowercase()
 }

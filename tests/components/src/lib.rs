@@ -1,6 +1,9 @@
 //! Components that tests and benchmarks run; each example is one.
 //!
-//! The library is what the ones share that must misbehave below the SDK: the plain exports of the world.
+//! The library is what some share: the plain exports of the world, for those that must misbehave below the SDK, and the
+//! forms of the state of the editions of `ledger`.
+
+pub mod ledger;
 
 pub mod web_rows;
 

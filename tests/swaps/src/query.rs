@@ -3,7 +3,7 @@
 use crate::editions::Edition;
 use anyhow::Result;
 use millstream_checkpoint::open_files;
-use millstream_common::{Clock, ManualClock, Options, SystemClock};
+use millstream_common::{Clock, DurableFiles, ManualClock, Options, SystemClock};
 use millstream_plan::EventTime;
 use millstream_runtime::{PluginSpec, QuerySpec, Settings, StreamSpec};
 use millstream_sink::SinkSpec;
@@ -35,11 +35,16 @@ impl Clock for ImpatientClock {
     }
 }
 
-/// A world whose time runs.
+/// A world in memory whose time runs.
 pub(crate) fn world() -> Result<World> {
+    Ok(world_on(open_files("memory:///", &[])?))
+}
+
+/// A world on a disk whose time runs.
+pub(crate) fn world_on(disk: Arc<dyn DurableFiles>) -> World {
     let moved = Arc::new(ManualClock::at(0));
     let clock = ImpatientClock { machine: SystemClock::default(), moved: Arc::clone(&moved) };
-    Ok(World::with_clock(open_files("memory:///", &[])?, moved, Arc::new(clock)))
+    World::with_clock(disk, moved, Arc::new(clock))
 }
 
 /// The query, naming an edition.

@@ -2,7 +2,7 @@
 
 use crate::{Case, Expected, Query};
 use Expected::{Good, Held, Migrates, Refused};
-use Query::{Parts, Tally, Totals};
+use Query::{Aged, Parts, Sums, Tally, Totals};
 use anyhow::{Context, Result};
 use streaming_stories::component;
 
@@ -17,6 +17,18 @@ fn edition(file: &str, name: &str) -> Result<Vec<u8>> {
     place.fill(b'.');
     place[..name.len()].copy_from_slice(name.as_bytes());
     Ok(bytes)
+}
+
+/// The component as it would be if it had been built for version 0.1.0 of the interface, which has all that it uses.
+pub(crate) fn aged(component: &[u8]) -> Vec<u8> {
+    let (now, then) = (b"@0.2.0", b"@0.1.0");
+    let mut bytes = component.to_vec();
+    for at in 0..bytes.len().saturating_sub(now.len()) {
+        if bytes[at..].starts_with(now) {
+            bytes[at..at + then.len()].copy_from_slice(then);
+        }
+    }
+    bytes
 }
 
 fn cases(file: &str, all: &[(Query, &str, Expected)]) -> Result<Vec<Case>> {
@@ -83,6 +95,9 @@ pub fn good() -> Result<Vec<Case>> {
             (Totals, "base", Good),
             (Totals, "same-by-other-means", Good),
             (Totals, "logs", Good),
+            (Totals, "new-case", Good),
+            (Totals, "memoises", Good),
+            (Totals, "faster", Good),
             (Parts, "other-order", Good),
             // What these do is in functions that the query does not call.
             (Parts, "doubles", Good),
@@ -102,8 +117,22 @@ pub fn good() -> Result<Vec<Case>> {
         component: component("tally_three")?,
         expected: Migrates(&["by way of `total and count`, `total, count, greatest`"]),
     });
+    let migrating = |name: &str, component, expected| Case { name: name.into(), query: Sums, component, expected };
+    good.extend([
+        migrating("variable-more", component("totals_counted")?, Migrates(&["`calls` of `query-processor` is new"])),
+        migrating(
+            "variable-wider",
+            component("totals_wide")?,
+            Migrates(&["7 keys of state are migrated", "`totals.total` of `query-processor`: `1` to `2`"]),
+        ),
+    ]);
     let whole = |name: &str, query, component| Case { name: name.into(), query, component, expected: Good };
     good.extend([
+        whole("the-same-processor", Sums, component("processors")?),
+        whole("renamed-inside", Tally, component("tally_renamed")?),
+        whole("more-beside-an-aggregate", Tally, component("tally_more")?),
+        whole("newer-interface", Aged, component("upgrade")?),
+        whole("older-interface", Totals, aged(&component("upgrade")?)),
         whole("more-functions-in-another-order", Totals, component("upgrade_more")?),
         whole("more-functions-in-another-order", Parts, component("upgrade_more")?),
         whole("without-functions-that-nobody-calls", Totals, component("upgrade_less")?),

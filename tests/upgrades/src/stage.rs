@@ -1,5 +1,6 @@
 //! Queries that have run some batches over the base edition.
 
+use crate::corpus::aged;
 use anyhow::{Context, Result, anyhow};
 use arrow::datatypes::{DataType, Field, Schema};
 use millstream_common::{Options, OutputMode, StopSignal, Trigger, describe_chain};
@@ -28,14 +29,19 @@ pub enum Query {
     Parts,
     /// An aggregate function.
     Tally,
+    /// A processor.
+    Sums,
+    /// As `Totals`, over a component that was built for the interface before.
+    Aged,
 }
 
 impl Query {
-    const ALL: [Self; 3] = [Self::Totals, Self::Parts, Self::Tally];
+    const ALL: [Self; 5] = [Self::Totals, Self::Parts, Self::Tally, Self::Sums, Self::Aged];
 
     fn sql(self) -> &'static str {
         match self {
-            Self::Totals => {
+            Self::Sums => "SELECT * FROM totals(TABLE(orders) PARTITION BY k)",
+            Self::Totals | Self::Aged => {
                 "SELECT label(k) AS label, sum(price(v)) AS total, count(*) AS n FROM orders GROUP BY label(k)"
             }
             Self::Tally => "SELECT k, tally(v) AS total FROM orders GROUP BY k",
@@ -60,13 +66,21 @@ impl Stage {
             let world = World::new()?;
             let fields = vec![Field::new("k", DataType::Utf8, true), Field::new("v", DataType::Int64, true)];
             let stream = world.streams.create("orders", Arc::new(Schema::new(fields)));
-            let base = if query == Query::Tally { "tally_one" } else { "upgrade" };
-            let spec = spec(query, component(base)?);
+            let base = match query {
+                Query::Tally => component("tally_one")?,
+                Query::Sums => component("processors")?,
+                Query::Totals | Query::Parts => component("upgrade")?,
+                Query::Aged => aged(&component("upgrade")?),
+            };
+            let spec = spec(query, base);
             let run = QueryRun::open(&world.session, spec.clone(), StopSignal::new());
             let mut run = run.map_err(|error| anyhow!(describe_chain(&error)))?;
             for batch in 0..BATCHES {
                 let row = |row: i64| {
-                    vec![Some(format!("Key {} of {}", row % 7, batch % 2)), Some((batch * ROWS + row).to_string())]
+                    // Some numbers are unlucky to the processor.
+                    let (first, keys) = if query == Query::Sums { (1000, 1) } else { (0, 2) };
+                    let key = format!("Key {} of {}", row % 7, batch % keys);
+                    vec![Some(key), Some((first + batch * ROWS + row).to_string())]
                 };
                 let rows: Vec<Vec<Option<String>>> = (0..ROWS).map(row).collect();
                 stream.add_data(unit(stream.schema(), &rows)?)?;
@@ -87,7 +101,8 @@ impl Stage {
         let (_, world, spec) = found.context("there is no such query")?;
         let place = CheckpointPlace::of_query(spec.clone())?;
         // What is migrated must have been there before the batches that are run again.
-        let batches = if query == Query::Tally { BATCHES / 2 } else { BATCHES };
+        let migrates = matches!(query, Query::Tally | Query::Sums);
+        let batches = if migrates { BATCHES / 2 } else { BATCHES };
         let request = VerdictRequest { plugin: None, batches: batches as u64 };
         check_component(&world.session, &place, &request, component).map_err(|error| anyhow!(describe_chain(&error)))
     }

@@ -39,7 +39,7 @@ fn an_entry_is_written_with_its_schemas_and_read_back() {
     let bare = OffsetEntry { batch: BatchId(42), state_schemas: StateSchemas::default(), ..entry.clone() };
     let log = OffsetLog::new(super::memory());
     let border = BorderPin { what: "state made anew".into(), restored: Some(BatchId(40)), state: BTreeMap::new() };
-    let border = OffsetEntry { batch: BatchId(43), border: Some(border), ..entry.clone() };
+    let border = OffsetEntry { batch: BatchId(43), border: Some(border), query: None, ..entry.clone() };
     for entry in [entry, bare, border] {
         log.add(&entry).unwrap();
         assert_eq!(log.get(entry.batch).unwrap(), Some(entry));

@@ -52,6 +52,7 @@ fn offset(batch: u64, plugin: Option<Digest>) -> OffsetEntry {
         output_mode: Some(OutputMode::Update),
         repartition: None,
         border: None,
+        query: None,
     }
 }
 

@@ -7,21 +7,23 @@ use crate::output;
 use crate::session;
 use clap::Args;
 use millstream_common::Fault;
-use millstream_runtime::Export;
 use millstream_runtime::explain_row::{is_row_folder, remake_row};
-use millstream_runtime::replay::{Replay, replay};
+use millstream_runtime::replay::{Replay, replay, replayable};
+use millstream_runtime::{Export, QuerySpec, Session};
 use std::fmt::Write;
 use std::path::PathBuf;
 
 /// Runs a batch again that the checkpoint still has, with the code, the state and the input that it had, and says whether
-/// rows and state come out the same. The query file gives the SQL and the place of the sources; code, offsets, times and
-/// settings are those of the checkpoint. Nothing goes to the sink and nothing is written to the checkpoint. For a folder of
-/// `millstream explain-row` in place of the query file its row is made again, from the folder alone.
+/// rows and state come out the same. The query file says where checkpoint and sources are, which may have been copied from
+/// elsewhere; code, SQL, offsets, times and settings are those of the checkpoint. Nothing goes to the sink and nothing is
+/// written to the checkpoint. For a folder of `millstream explain-row` in place of the query file its row is made again,
+/// from the folder alone.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     millstream replay query.toml --batch 41\n  \
     millstream replay query.toml --batch 41 --rows\n  \
     millstream replay query.toml --batch 41 --out replayed --json\n  \
+    millstream replay query.toml --all\n  \
     millstream replay row-of-batch-41\n\n\
     Exit codes: 0 the same, 1 something differs.")]
 pub(crate) struct ReplayArguments {
@@ -30,6 +32,9 @@ pub(crate) struct ReplayArguments {
     /// The batch; left out for a folder that `millstream explain-row` made, which has one.
     #[arg(long, value_name = "N")]
     batch: Option<u64>,
+    /// Every batch that the checkpoint still has.
+    #[arg(long, conflicts_with_all = ["batch", "out", "rows"])]
+    all: bool,
     /// Keeps the rows and everything that the replay wrote in this folder, which must be empty or not be there.
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
@@ -46,11 +51,13 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), Failure> {
     if is_row_folder(arguments.query.file()) {
         return remake(arguments);
     }
-    let Some(batch) = arguments.batch else {
-        return Err(Failure::query("the batch is missing", Some("say which with `--batch N`")));
-    };
+    if !arguments.all && arguments.batch.is_none() {
+        return Err(Failure::query("the batch is missing", Some("say which with `--batch N`, or `--all`")));
+    }
     let query = arguments.query.load()?;
-    let replayed = replay(&session::of_query(&query), &query.spec, batch, arguments.out.as_deref())?;
+    let session = session::of_query(&query);
+    let Some(batch) = arguments.batch else { return run_all(&session, &query.spec, arguments.json) };
+    let replayed = replay(&session, &query.spec, batch, arguments.out.as_deref())?;
     if arguments.rows {
         let rows = Export::Table.bytes(&replayed.schema, &replayed.rows)?;
         output::print(&String::from_utf8_lossy(&rows))?;
@@ -75,6 +82,41 @@ fn remake(arguments: &ReplayArguments) -> Result<(), Failure> {
     if remade.is_same { Ok(()) } else { Err(Failure::said(Fault::Query)) }
 }
 
+/// All batches, a line for each; one that cannot be run again is told and counts as another one.
+fn run_all(session: &Session, spec: &QuerySpec, as_json: bool) -> Result<(), Failure> {
+    let (mut same, mut others) = (0_u64, 0_u64);
+    for batch in replayable(session, spec)? {
+        let told = match replay(session, spec, batch, None) {
+            Ok(replayed) => {
+                let count = if replayed.is_same { &mut same } else { &mut others };
+                *count += 1;
+                match as_json {
+                    true => json(&replayed)?,
+                    false => line(&replayed),
+                }
+            }
+            Err(error) => {
+                others += 1;
+                format!("batch {batch}: {}\n", millstream_common::describe_chain(&error))
+            }
+        };
+        output::print(&told)?;
+    }
+    if !as_json {
+        output::print(&format!("{} batches run again: {same} the same, {others} not\n", same + others))?;
+    }
+    if others == 0 { Ok(()) } else { Err(Failure::said(Fault::Query)) }
+}
+
+fn line(replay: &Replay) -> String {
+    let Replay { batch, input_rows, output, .. } = replay;
+    let keys: u64 = replay.state.iter().map(|state| state.keys).sum();
+    let said = if replay.is_same { "the same" } else { "differs" };
+    let code: Vec<&str> = replay.plugins.values().map(|digest| digest.get(..12).unwrap_or(digest)).collect();
+    let rows = output.rows;
+    format!("batch {batch}: {said}, {input_rows} rows in, {rows} out, {keys} keys, code {}\n", code.join(" "))
+}
+
 fn describe(replay: &Replay) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -95,6 +137,9 @@ fn describe(replay: &Replay) -> String {
     for state in &replay.state {
         let said = said(&state.digest, &state.was);
         let _ = writeln!(text, "state      {}  {said}: {}, {} keys", state.digest, state.uid, state.keys);
+    }
+    for note in &replay.notes {
+        let _ = writeln!(text, "note       {note}");
     }
     if let Some(folder) = &replay.folder {
         let _ = writeln!(text, "folder     {}", folder.display());

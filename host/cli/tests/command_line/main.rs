@@ -13,6 +13,7 @@ mod queries;
 #[path = "../../../wasm/tests/hostile/raw.rs"]
 mod raw;
 mod refusals;
+mod replays;
 mod rows;
 #[allow(dead_code, reason = "shared with another test")]
 #[path = "../../../package/tests/registry/server.rs"]

@@ -342,7 +342,7 @@ impl Processor {
         for (partition, families) in self.state.all().iter().zip(&self.families) {
             let of_variables = families.variables.iter().map(|variable| variable.rows);
             for family in of_variables.chain([families.timers.by_time]) {
-                partition.store.scan(family, &mut |_, _| entries += 1)?;
+                entries += partition.store.keys_of(family)?;
             }
         }
         Ok(entries)

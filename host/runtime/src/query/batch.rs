@@ -316,7 +316,7 @@ fn purge(run: &mut QueryRun, batch: BatchId) -> Result<(), RuntimeError> {
     let mut in_use: Vec<Digest> = running.chain(candidates.map(|canary| canary.pin.candidate)).collect();
     // A rollback goes back to these, however long ago that was.
     in_use.extend(run.checkpoint.swap_log().newest_from()?);
-    let purged = run.checkpoint.purge(batch, &in_use)?;
+    let purged = run.checkpoint.purge(run.swaps.held().map_or(batch, |held| held.min(batch)), &in_use)?;
     while run.retained.front().is_some_and(|(id, _)| *id < purged.oldest) {
         run.retained.pop_front();
     }

@@ -1,7 +1,7 @@
 //! A border at which state is made anew: other code takes over, and what is stored is migrated for it, or made again by it.
 //!
 //! ```text
-//!   batch N done ──► state of N ─┬─ migrated ────────────────────────────┐
+//!   batch N done ──► state of N ─┬─ migrated, mostly beside the query ────┐
 //!                                └─ or: the old code runs S … N again    ├─► files that nobody names yet
 //!                                   from the state before S, on a fork ──┘            │
 //!                    offsets/N+1  reads nothing, names the new code and those files ◄─┘
@@ -19,10 +19,10 @@ use super::fork::{Fork, ForkOptions};
 use super::open;
 use super::recovery::state_schemas;
 use super::run::{QueryRun, pin};
-use super::swap::{SwapRequest, Unlogged, log_entry};
+use super::swap::{SwapPause, SwapRequest, Unlogged, log_entry};
 use crate::RuntimeError;
 use crate::inspect::manifests;
-use crate::migration::{Forms, Migration};
+use crate::migration::{Forms, HandedOver, Migration};
 use bytes::Bytes;
 use millstream_checkpoint::{BorderPin, CommitEntry, CommitLog, OffsetEntry, OffsetRange, StatePin};
 use millstream_common::{BatchId, Digest, DurableError, OperatorUid};
@@ -30,6 +30,7 @@ use millstream_plan::StreamingPlan;
 use millstream_state::StateManifest;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// What is made of the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,18 +48,25 @@ type NamedState = BTreeMap<String, Vec<serde_json::Value>>;
 ///
 /// # Errors
 /// When the batch was defined and could not be ended: the next start ends it.
-pub(super) fn take(run: &mut QueryRun, request: &SwapRequest) -> Result<Result<Unlogged, String>, RuntimeError> {
+pub(super) fn take(run: &mut QueryRun, request: &mut SwapRequest) -> Result<Result<Unlogged, String>, RuntimeError> {
     let made = match make(run, request) {
         Ok(made) => made,
         Err(error) => return Ok(Err(millstream_common::describe_chain(&error))),
     };
-    let Made { from, entry, base, state, mut plan } = made;
+    let Made { from, entry, base, state, mut plan, handed, mut pause } = made;
+    let began = Instant::now();
+    let rest = run.opener();
+    let opener = handed.opener(&rest);
     let opened = plan.pipeline.for_each_stateful(|operator| {
         let uid = operator.uid().clone();
         let files =
             manifests(entry.batch, uid.as_str(), state.get(uid.as_str()).map(Vec::as_slice).unwrap_or_default())?;
-        Ok::<(), RuntimeError>(operator.open(&run.opener(), &files)?)
+        Ok::<(), RuntimeError>(operator.open(&opener, &files)?)
     });
+    drop(opener);
+    drop(rest);
+    pause.open = began.elapsed();
+    let began = Instant::now();
     let swap = Unlogged::at_border(
         request,
         from,
@@ -84,7 +92,8 @@ pub(super) fn take(run: &mut QueryRun, request: &SwapRequest) -> Result<Result<U
     run.retained.push_back((entry.batch, retained));
     run.last_batch_time_ms = entry.batch_time_ms;
     run.next = entry.batch.next();
-    Ok(Ok(swap))
+    pause.log = began.elapsed();
+    Ok(Ok(swap.after(pause)))
 }
 
 /// Everything that a border needs, made before it is defined.
@@ -94,9 +103,12 @@ struct Made {
     base: CommitEntry,
     state: NamedState,
     plan: StreamingPlan,
+    handed: HandedOver,
+    pause: SwapPause,
 }
 
-fn make(run: &mut QueryRun, request: &SwapRequest) -> Result<Made, RuntimeError> {
+fn make(run: &mut QueryRun, request: &mut SwapRequest) -> Result<Made, RuntimeError> {
+    let began = Instant::now();
     let invalid = |reason: String| RuntimeError::Invalid { reason, hint: None };
     let last =
         run.next.previous().ok_or_else(|| invalid("no batch has been done: there is no state to make anew".into()))?;
@@ -115,13 +127,15 @@ fn make(run: &mut QueryRun, request: &SwapRequest) -> Result<Made, RuntimeError>
     slot.replace(Arc::clone(&request.component));
     let remade = plan(run).and_then(|mut plan| {
         let wanted = state_schemas(&mut plan.pipeline);
+        let code = began.elapsed();
         let remade = match request.remake {
             Some(Remake::Restore) => restore(run, &request.plugin, (to, &request.bytes), last)?,
             _ => migrate(run, request, (&entry, &base), &wanted)?,
         };
-        Ok((remade, plan, wanted))
+        let pause = SwapPause { code, state: began.elapsed().saturating_sub(code), ..SwapPause::default() };
+        Ok((remade, plan, wanted, pause))
     });
-    let (remade, plan, wanted) = match remade {
+    let (remade, plan, wanted, pause) = match remade {
         Ok(made) => made,
         Err(error) => {
             slot.replace(old);
@@ -129,7 +143,7 @@ fn make(run: &mut QueryRun, request: &SwapRequest) -> Result<Made, RuntimeError>
         }
     };
     let still = |range: &OffsetRange| OffsetRange { start: range.end.clone(), end: range.end.clone() };
-    let Remade { what, restored, state } = remade;
+    let Remade { what, restored, state, handed } = remade;
     let border = BorderPin { what, restored, state: state.clone() };
     let entry = OffsetEntry {
         batch: run.next,
@@ -139,9 +153,10 @@ fn make(run: &mut QueryRun, request: &SwapRequest) -> Result<Made, RuntimeError>
         state_schemas: wanted.into(),
         repartition: None,
         border: Some(border),
+        query: Some(run.said),
         ..entry
     };
-    Ok(Made { from, entry, base, state, plan })
+    Ok(Made { from, entry, base, state, plan, handed, pause })
 }
 
 /// The query as it is planned with the components that stand in the slots now.
@@ -179,6 +194,8 @@ pub(super) struct Remade {
     pub(super) restored: Option<BatchId>,
     /// The files.
     pub(super) state: NamedState,
+    /// Stores that have them open already.
+    pub(super) handed: HandedOver,
 }
 
 /// Runs the batches since a component last ran again with it, from the state before them.
@@ -243,7 +260,7 @@ fn restore(run: &QueryRun, plugin: &str, (to, bytes): (Digest, &[u8]), last: Bat
         state.insert(uid.as_str().to_owned(), named);
     }
     let what = format!("batches {since} to {last} run again with {}, from the state after batch {before}", to.short());
-    Ok(Remade { what, restored: Some(before), state })
+    Ok(Remade { what, restored: Some(before), state, handed: HandedOver::nothing() })
 }
 
 /// The state files of a commit, per operator and partition.
@@ -261,7 +278,7 @@ fn named_files(commit: &CommitEntry) -> Result<BTreeMap<OperatorUid, Vec<StateMa
 /// Migrates the state of the last batch to what the query keeps with the new code.
 fn migrate(
     run: &QueryRun,
-    request: &SwapRequest,
+    request: &mut SwapRequest,
     (entry, base): (&OffsetEntry, &CommitEntry),
     wanted: &BTreeMap<String, StatePin>,
 ) -> Result<Remade, RuntimeError> {
@@ -278,7 +295,18 @@ fn migrate(
     let migration = Migration::new(Arc::clone(&plugin.slot), components, run.run_id.0.simple().to_string());
     let forms: Forms<'_> = (&entry.state_schemas, wanted);
     let ways = migration.ways(forms).map_err(|reason| RuntimeError::Invalid { reason, hint: None })?;
-    let migrated = migration.run(&run.checkpoint, forms, base)?;
+    let oldest = run.retained.front().map_or(base.batch, |(batch, _)| *batch);
+    let (migrated, handed) = match request.beside.take().filter(|beside| beside.fits(forms, oldest)) {
+        None => (migration.run(&run.checkpoint, forms, base)?, HandedOver::nothing()),
+        Some(beside) => match beside.finish(&run.checkpoint, base) {
+            Ok(finished) => finished,
+            Err(error) => {
+                let error = millstream_common::describe_chain(&error);
+                tracing::warn!("all state is migrated while the query waits: {error}");
+                (migration.run(&run.checkpoint, forms, base)?, HandedOver::nothing())
+            }
+        },
+    };
     let what = format!("{} keys migrated: {}", migrated.keys, ways.join("; "));
-    Ok(Remade { what, restored: None, state: migrated.state })
+    Ok(Remade { what, restored: None, state: migrated.state, handed })
 }

@@ -4,14 +4,16 @@ use super::border::Remake;
 use super::canary::CanaryTerms;
 use super::progress::{Progress, iso_ms};
 use super::run::QueryRun;
-use super::swap::{EndRequest, SwapGrounds, SwapQueue, SwapRequest, Swapped};
+use super::swap::{EndRequest, Hold, SwapGrounds, SwapQueue, SwapRequest, Swapped};
 use super::tap::Tap;
+use crate::migration::Beside;
 use crate::query_file::QueryFileError;
 use crate::streams::StreamingQueryManager;
 use crate::verdict::{Question, Shadow, VerdictReport, judge};
 use crate::{QuerySpec, RuntimeError, Session};
 use millstream_checkpoint::Checkpoint;
-use millstream_common::{Digest, Fault, Hint, QueryId, RunId, StopSignal, Trigger};
+use millstream_common::{BatchId, Digest, Fault, Hint, QueryId, RunId, StopSignal, Trigger};
+use millstream_state::{LogStore, MemoryBudget, StoreOptions};
 use millstream_wasm::{PluginHost, PluginSlot};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, channel};
@@ -23,6 +25,8 @@ use std::time::{Duration, Instant};
 const OUTSIDE_RETRIES: u32 = 3;
 /// How long the first retry waits; each further one twice as long.
 const OUTSIDE_BACKOFF: Duration = Duration::from_millis(200);
+/// The name of the thread that migrates state beside a query.
+const MIGRATION_THREAD: &str = "migration";
 /// The longest wait without a look at the stop signal.
 const NAP: Duration = Duration::from_millis(20);
 
@@ -74,6 +78,9 @@ struct Ground {
     session: Session,
     spec: QuerySpec,
     checkpoint: Checkpoint,
+    /// How the run opens its stores.
+    changelogs_before_snapshot: usize,
+    budget: Option<Arc<MemoryBudget>>,
 }
 
 /// A running query. Cheap to clone; clones are handles to the same run.
@@ -109,7 +116,13 @@ impl StreamingQuery {
         streams.check_name(spec.name.as_deref())?;
         let stop = StopSignal::new();
         let mut run = QueryRun::open(session, spec.clone(), stop.clone())?;
-        let ground = Ground { session: session.clone(), spec, checkpoint: run.checkpoint.clone() };
+        let ground = Ground {
+            session: session.clone(),
+            spec,
+            checkpoint: run.checkpoint.clone(),
+            changelogs_before_snapshot: run.settings.changelogs_before_snapshot,
+            budget: run.budget.clone(),
+        };
         let shown = Shown { explain: run.explain(), ..Shown::default() };
         let shared = Arc::new(Shared { shown: Mutex::new(shown), changed: Condvar::new(), stop });
         let query = Self {
@@ -286,8 +299,52 @@ impl StreamingQuery {
         }
         let (reply, answer) = channel();
         let plugin = plugin.to_owned();
-        self.swaps.push(SwapRequest { plugin, component, bytes, grounds, remake, canary: None, reply });
+        let request =
+            SwapRequest { plugin, component, bytes, grounds, remake, canary: None, beside: None, hold: None, reply };
+        if request.remake != Some(Remake::Migrate) {
+            self.swaps.push(request);
+            return Ok(answer);
+        }
+        // Its state is migrated beside the query first, on a thread that dies with its own work.
+        let query = self.clone();
+        let spawned = std::thread::Builder::new().name(MIGRATION_THREAD.into()).spawn(move || query.migrate(request));
+        spawned.map_err(|error| RuntimeError::Thread { reason: error.to_string() })?;
         Ok(answer)
+    }
+
+    /// Migrates the state for a component beside the query and lets it wait for the border; one whose state cannot be
+    /// migrated is refused here.
+    fn migrate(&self, mut request: SwapRequest) {
+        match self.beside(&request) {
+            Ok((beside, hold)) => {
+                (request.beside, request.hold) = (Some(beside), Some(hold));
+                self.swaps.push(request);
+            }
+            Err(error) => {
+                let reason = millstream_common::describe_chain(&error);
+                self.note_refused(&request.plugin, &reason);
+                request.refuse(reason);
+            }
+        }
+    }
+
+    fn beside(&self, request: &SwapRequest) -> Result<(Beside, Hold), RuntimeError> {
+        let Ground { session, spec, checkpoint, changelogs_before_snapshot, budget } = &*self.ground;
+        let question =
+            Question { session, checkpoint, spec: Some(spec), plugin: &request.plugin, batches: 0, restores: false };
+        let writer = uuid::Uuid::new_v4().simple().to_string();
+        let newest = checkpoint.commit_log().batches()?.last().copied().unwrap_or(BatchId::FIRST);
+        let hold = self.swaps.hold(newest);
+        let beside = question.migrate_beside(&request.component, &request.bytes, &|uid, partition, manifest| {
+            let options = StoreOptions {
+                files: Arc::new(checkpoint.state_files(uid, partition)),
+                writer: writer.clone(),
+                changelogs_before_snapshot: *changelogs_before_snapshot,
+                budget: budget.clone(),
+            };
+            LogStore::open(options, manifest)
+        })?;
+        Ok((beside, hold))
     }
 
     /// Lets a component compute a share of the keys from the next border on, whose rows go out as all others do. After so
@@ -307,7 +364,17 @@ impl StreamingQuery {
         self.slot(plugin)?.check_swap(&component)?;
         let (reply, answer) = channel();
         let (plugin, canary) = (plugin.to_owned(), Some(terms));
-        self.swaps.push(SwapRequest { plugin, component, bytes, grounds, remake: None, canary, reply });
+        self.swaps.push(SwapRequest {
+            plugin,
+            component,
+            bytes,
+            grounds,
+            remake: None,
+            canary,
+            beside: None,
+            hold: None,
+            reply,
+        });
         Ok(answer)
     }
 
@@ -366,7 +433,7 @@ impl StreamingQuery {
         restores: bool,
     ) -> Result<VerdictReport, RuntimeError> {
         self.slot(plugin)?;
-        let Ground { session, spec, checkpoint } = &*self.ground;
+        let Ground { session, spec, checkpoint, .. } = &*self.ground;
         let batches = batches.unwrap_or(spec.settings.dry_run_batches);
         judge(&Question { session, checkpoint, spec: Some(spec), plugin, batches, restores }, bytes)
     }
@@ -377,7 +444,7 @@ impl StreamingQuery {
     /// # Errors
     /// When the query ends before.
     pub fn shadow(&self, mut report: VerdictReport, bytes: &[u8], batches: u64) -> Result<VerdictReport, RuntimeError> {
-        let Ground { session, spec, checkpoint } = &*self.ground;
+        let Ground { session, spec, checkpoint, .. } = &*self.ground;
         let live = self.tap.open();
         let migrates = !report.migration.is_empty();
         let shadow = Shadow { session, spec, checkpoint, plugin: &report.plugin, component: bytes, migrates };

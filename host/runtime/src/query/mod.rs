@@ -26,6 +26,7 @@ pub mod progress;
 mod recovery;
 mod restart;
 mod run;
+mod said;
 mod swap;
 mod tap;
 
@@ -44,5 +45,6 @@ pub(crate) use output_digest::{EntriesDigest, output_digest};
 pub(crate) use planned::{PlannedWith, plan_with};
 pub use run::QueryRun;
 pub(crate) use run::look;
-pub use swap::{SwapGrounds, SwapRequest, Swapped};
+pub(crate) use said::SaidQuery;
+pub use swap::{SwapGrounds, SwapPause, SwapRequest, Swapped};
 pub(crate) use tap::LiveBatch;

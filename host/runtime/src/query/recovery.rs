@@ -24,6 +24,32 @@ pub(crate) struct Recovered {
 }
 
 impl Recovered {
+    /// Takes the places where the sources are now for those of the log; answers where they were, by source. What was read
+    /// then must be found at the new places.
+    pub(super) fn relocate(&mut self, session: &Session, spec: &QuerySpec) -> BTreeMap<String, String> {
+        // A connector that is not known yet, as that of a plugin, has no folder that could move.
+        let place = |source: &SourceSpec| session.sources().factory(source).ok()?.place(source);
+        let sources = spec.streams.iter().map(|stream| &stream.source);
+        let now: BTreeMap<&str, String> = sources.filter_map(|source| Some((&*source.name, place(source)?))).collect();
+        let mut moved = BTreeMap::new();
+        let entries: Vec<&mut OffsetEntry> = match &mut self.point {
+            ResumePoint::Fresh => Vec::new(),
+            ResumePoint::Rerun { entry, previous, .. } => std::iter::once(entry).chain(previous).collect(),
+            ResumePoint::Next { last, .. } => vec![last],
+        };
+        for entry in entries {
+            for (name, pin) in &mut entry.connectors {
+                let is = now.get(name.as_str()).cloned();
+                if let (Some(was), Some(is)) = (&mut pin.place, is)
+                    && *was != is
+                {
+                    moved.insert(name.clone(), std::mem::replace(was, is));
+                }
+            }
+        }
+        moved
+    }
+
     /// The newest entry of the offset log.
     pub(super) fn last_entry(&self) -> Option<&OffsetEntry> {
         match &self.point {

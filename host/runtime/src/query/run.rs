@@ -11,6 +11,7 @@ use super::prepared::{self, Prepared, Remains};
 use super::progress::Progress;
 use super::recovery::{self, Recovered, RetainedFiles};
 use super::restart::{self, Later};
+use super::said::SaidQuery;
 use super::swap::{self, EndRequest, SwapGrounds, SwapQueue, SwapRequest, Swapped, Unlogged};
 use super::tap::Tap;
 use crate::{QuerySpec, RuntimeError, Session, Settings, repartition};
@@ -91,6 +92,8 @@ pub struct QueryRun {
     pub(super) last_trigger_ms: Option<i64>,
     pub(super) is_bounded_read: bool,
     pub(super) logical: String,
+    /// What the query says, as the checkpoint keeps it.
+    pub(super) said: Digest,
     /// What the query was made of: a border at which state is made anew plans it again.
     pub(super) session: Session,
     pub(super) spec: QuerySpec,
@@ -108,7 +111,8 @@ impl QueryRun {
     pub fn open(session: &Session, spec: QuerySpec, stop: StopSignal) -> Result<Self, RuntimeError> {
         let (place, temporary) = checkpoint_place(&spec)?;
         let files = session.open_checkpoint(&place, &spec.checkpoint_options)?;
-        Self::open_on(session, spec, stop, Ground { place, files, temporary, components: None, is_fed: false })
+        let ground = Ground { place, files, temporary, components: None, is_fed: false, has_moved: false };
+        Self::open_on(session, spec, stop, ground)
     }
 
     /// Opens everything on the ground of a checkpoint, or of a fork of one.
@@ -118,16 +122,20 @@ impl QueryRun {
         stop: StopSignal,
         ground: Ground,
     ) -> Result<Self, RuntimeError> {
-        let Ground { place, files, temporary, components, is_fed } = ground;
+        let Ground { place, files, temporary, components, is_fed, has_moved } = ground;
         let components = components.as_ref();
         let run_id = RunId(uuid::Uuid::new_v4());
         let clock = Arc::clone(session.clock());
         let holder = LeaseHolder::this_process(run_id);
         let mut later = Vec::new();
+        let mut moved = BTreeMap::new();
         let (checkpoint, lease, recovered, mut planned) = match existing(&files)? {
             Some(checkpoint) => {
                 let lease = checkpoint.lease(holder, clock.now_ms())?;
-                let recovered = Recovered { point: repartition::resume(&checkpoint, run_id)? };
+                let mut recovered = Recovered { point: repartition::resume(&checkpoint, run_id)? };
+                if has_moved {
+                    moved = recovered.relocate(session, &spec);
+                }
                 recovered.restore_settings(&mut spec.settings)?;
                 checkpoint.swap_log().forget_undone(recovered.last_entry())?;
                 let from = (&recovered, components);
@@ -169,10 +177,15 @@ impl QueryRun {
                 unlogged = restart::swaps(&session, &spec, &checkpoint, entry, &plugins)?;
             }
         }
-        let sources = match is_fed {
+        let mut sources = match is_fed {
             true => Vec::new(),
             false => open::sources(&session, &spec, &plan, &recovered, &checkpoint, &stop)?,
         };
+        for running in &mut sources {
+            if let Some(place) = moved.get(&running.name) {
+                running.source.was_at(place);
+            }
+        }
         let mut connectors = recovery::connectors(&session, &spec)?;
         connectors.retain(|name, _| sources.iter().any(|source| source.name == *name));
         let context = SinkContext { query: id, query_name: spec.name.clone(), clock: Arc::clone(&clock) };
@@ -188,6 +201,7 @@ impl QueryRun {
         let tracker = WatermarkTracker::resume(spec.settings.watermark_policy, nodes, eviction, clock.now_ms())
             .with_idle_timeout(spec.settings.idle_timeout_ms);
         let retained = recovery::retained(&checkpoint)?;
+        let said = checkpoint.queries().put(SaidQuery::of(&spec).text()?)?;
         let of_run = spec.clone();
         let mut run = Self {
             session,
@@ -236,6 +250,7 @@ impl QueryRun {
             last_trigger_ms: None,
             is_bounded_read: false,
             logical: plan.logical,
+            said,
             temporary,
         };
         canary::recover(&mut run, &recovered)?;
@@ -250,7 +265,17 @@ impl QueryRun {
             }
             let (reply, _) = channel();
             let (plugin, bytes) = (plugin.name, plugin.component);
-            run.swaps.push(SwapRequest { plugin, component, bytes, grounds, remake, canary: None, reply });
+            run.swaps.push(SwapRequest {
+                plugin,
+                component,
+                bytes,
+                grounds,
+                remake,
+                canary: None,
+                beside: None,
+                hold: None,
+                reply,
+            });
         }
         run.store_components()?;
         if run.trigger == Trigger::AvailableNow {
@@ -308,7 +333,17 @@ impl QueryRun {
         let component = self.host.load(plugin, &bytes)?;
         let (reply, answer) = channel();
         let plugin = plugin.to_owned();
-        self.swaps.push(SwapRequest { plugin, component, bytes, grounds, remake, canary: None, reply });
+        self.swaps.push(SwapRequest {
+            plugin,
+            component,
+            bytes,
+            grounds,
+            remake,
+            canary: None,
+            beside: None,
+            hold: None,
+            reply,
+        });
         Ok(answer)
     }
 
@@ -366,7 +401,7 @@ impl QueryRun {
                 None => request.refuse(),
             }
         }
-        for request in self.swaps.take_waiting(&mut self.plugins) {
+        for mut request in self.swaps.take_waiting(&mut self.plugins) {
             if request.grounds.by == "restart" {
                 canary::end(self, &request.plugin, "the query file names another component");
             }
@@ -377,7 +412,7 @@ impl QueryRun {
             let taken = match (blocked, &request.canary, &request.remake) {
                 (Some(why), _, _) => Err(why),
                 (None, Some(terms), _) => canary::begin(self, &request, terms),
-                (None, None, Some(_)) => border::take(self, &request)?,
+                (None, None, Some(_)) => border::take(self, &mut request)?,
                 (None, None, None) => swap::put_in_place(&mut self.plugins, &self.checkpoint, &request),
             };
             let plugin = self.plugins.iter_mut().find(|plugin| plugin.slot.name() == request.plugin);
@@ -418,7 +453,11 @@ impl QueryRun {
     pub(super) fn take_plan(&mut self, mut plan: StreamingPlan) {
         self.plugins.iter().for_each(|plugin| plugin.slot.use_functions(&plan.functions));
         self.state_schemas = recovery::state_schemas(&mut plan.pipeline).into();
-        self.pipeline = plan.pipeline;
+        let former = std::mem::replace(&mut self.pipeline, plan.pipeline);
+        // Giving much memory back takes long, and nobody waits for it.
+        if let Err(error) = std::thread::Builder::new().name("former-state".into()).spawn(move || drop(former)) {
+            tracing::debug!("former state was dropped at the border: {error}");
+        }
         self.slots = plan.slots;
         self.schema = plan.schema;
         self.logical = plan.logical;
@@ -460,6 +499,7 @@ impl QueryRun {
             output_mode: Some(self.mode),
             repartition: None,
             border: None,
+            query: Some(self.said),
         };
         let latest_ms = (now - trigger_ms).max(0) as u64;
         let entry = Arc::new(entry);
@@ -586,6 +626,8 @@ pub(super) struct Ground {
     pub(super) components: Option<Components>,
     /// On a fork: whether rows are handed over, so that no source is opened.
     pub(super) is_fed: bool,
+    /// On a fork: whether checkpoint and sources may have moved since.
+    pub(super) has_moved: bool,
 }
 
 /// What the query's checkpoint says, if there is one. Takes no lease and changes nothing.

@@ -10,6 +10,7 @@ use super::border::Remake;
 use super::canary::CanaryTerms;
 use super::open::RunningPlugin;
 use crate::RuntimeError;
+use crate::migration::Beside;
 use crate::verdict::VerdictReport;
 use bytes::Bytes;
 use millstream_checkpoint::{CanaryRecord, Checkpoint, SwapEntry, SwapRecord};
@@ -18,6 +19,7 @@ use millstream_wasm::Component;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// A swap that took place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +30,28 @@ pub struct Swapped {
     pub from: Digest,
     /// The component that runs now.
     pub to: Digest,
+    /// How long the query stood still for it.
+    pub pause: SwapPause,
+}
+
+/// How long a query stood still for a swap, beside its batches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SwapPause {
+    /// Putting the code in place; where state is made anew also planning.
+    pub code: Duration,
+    /// Making state anew, as far as it was not made beside the query.
+    pub state: Duration,
+    /// Opening the state.
+    pub open: Duration,
+    /// Defining and ending the border in the logs; without a border of its own the next batch does that.
+    pub log: Duration,
+}
+
+impl SwapPause {
+    /// All of it.
+    pub fn whole(&self) -> Duration {
+        self.code + self.state + self.open + self.log
+    }
 }
 
 /// Who wanted a swap, and what was said of it before: what the swap log keeps.
@@ -70,6 +94,10 @@ pub struct SwapRequest {
     pub(super) remake: Option<Remake>,
     /// Of which share of the keys, if it is to be a canary first.
     pub(super) canary: Option<CanaryTerms>,
+    /// The state, if it was migrated beside the query.
+    pub(super) beside: Option<Beside>,
+    /// Keeps what that has still to take up.
+    pub(super) hold: Option<Hold>,
     pub(super) reply: Sender<Result<Swapped, String>>,
 }
 
@@ -106,6 +134,23 @@ struct Waiting {
     refused: Vec<(String, String)>,
     /// Why no border comes any more.
     closed: Option<String>,
+    /// The oldest batches that somebody beside the query still reads.
+    held: Vec<BatchId>,
+}
+
+/// Keeps a batch and all after it from being cleaned up, until it is dropped.
+pub(super) struct Hold {
+    queue: SwapQueue,
+    batch: BatchId,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut waiting = self.queue.lock();
+        if let Some(at) = waiting.held.iter().position(|held| *held == self.batch) {
+            waiting.held.swap_remove(at);
+        }
+    }
 }
 
 impl SwapQueue {
@@ -130,6 +175,17 @@ impl SwapQueue {
     /// The canaries that are to end.
     pub(super) fn take_ends(&self) -> Vec<EndRequest> {
         std::mem::take(&mut self.lock().ends)
+    }
+
+    /// Keeps a batch and all after it from being cleaned up.
+    pub(super) fn hold(&self, batch: BatchId) -> Hold {
+        self.lock().held.push(batch);
+        Hold { queue: self.clone(), batch }
+    }
+
+    /// The oldest batch that somebody beside the query still reads.
+    pub(super) fn held(&self) -> Option<BatchId> {
+        self.lock().held.iter().min().copied()
     }
 
     /// Takes note that a swap was refused before it got here.
@@ -175,6 +231,7 @@ pub(super) struct Unlogged {
     grounds: SwapGrounds,
     /// What became of the state, when it did not simply stay.
     state: Option<String>,
+    pause: SwapPause,
     reply: Option<Sender<Result<Swapped, String>>>,
     /// Whether all keys change their code; the log of swaps tells the rest otherwise.
     is_swap: bool,
@@ -183,14 +240,32 @@ pub(super) struct Unlogged {
 impl Unlogged {
     /// A component that took another's place because the query file names it.
     pub(super) fn by_restart(plugin: &str, from: Digest, to: Digest, grounds: SwapGrounds) -> Self {
-        Self { plugin: plugin.to_owned(), from, to, grounds, state: None, reply: None, is_swap: true }
+        Self {
+            plugin: plugin.to_owned(),
+            from,
+            to,
+            grounds,
+            state: None,
+            pause: SwapPause::default(),
+            reply: None,
+            is_swap: true,
+        }
     }
 
     /// A component that takes over because its canary has shown enough.
     pub(super) fn by_canary(plugin: &str, from: Digest, to: Digest, shown: String) -> Self {
         let verdict = "its canary has shown enough".to_owned();
         let grounds = SwapGrounds { by: "canary".to_owned(), verdict, approved: false, findings: vec![shown] };
-        Self { plugin: plugin.to_owned(), from, to, grounds, state: None, reply: None, is_swap: true }
+        Self {
+            plugin: plugin.to_owned(),
+            from,
+            to,
+            grounds,
+            state: None,
+            pause: SwapPause::default(),
+            reply: None,
+            is_swap: true,
+        }
     }
 
     /// A component that computes a slice of the keys.
@@ -201,6 +276,7 @@ impl Unlogged {
             to: request.component.digest(),
             grounds: request.grounds.clone(),
             state: None,
+            pause: SwapPause::default(),
             reply: Some(request.reply.clone()),
             is_swap: false,
         }
@@ -210,7 +286,16 @@ impl Unlogged {
     pub(super) fn end_of_canary(request: EndRequest, (candidate, current): (Digest, Digest)) -> Self {
         let EndRequest { plugin, reply } = request;
         let grounds = SwapGrounds::unasked("rollback");
-        Self { plugin, from: candidate, to: current, grounds, state: None, reply: Some(reply), is_swap: false }
+        Self {
+            plugin,
+            from: candidate,
+            to: current,
+            grounds,
+            state: None,
+            pause: SwapPause::default(),
+            reply: Some(reply),
+            is_swap: false,
+        }
     }
 
     /// A component that takes over at a border of its own.
@@ -221,15 +306,22 @@ impl Unlogged {
             to: request.component.digest(),
             grounds: request.grounds.clone(),
             state: Some(state.to_owned()),
+            pause: SwapPause::default(),
             reply: Some(request.reply.clone()),
             is_swap: true,
         }
     }
 
+    /// Takes note of how long the query stood still.
+    pub(super) fn after(mut self, pause: SwapPause) -> Self {
+        self.pause = pause;
+        self
+    }
+
     /// The offset entry of `batch` names the digest.
     pub(super) fn logged(self, batch: BatchId) {
         if let Some(reply) = &self.reply {
-            answer(reply, Ok(Swapped { batch, from: self.from, to: self.to }));
+            answer(reply, Ok(Swapped { batch, from: self.from, to: self.to, pause: self.pause }));
         }
     }
 }
@@ -263,6 +355,7 @@ pub(super) fn put_in_place(
     let Some(plugin) = plugins.iter().find(|plugin| plugin.slot.name() == request.plugin) else {
         return Err(format!("the query has no plugin `{}`", request.plugin));
     };
+    let began = Instant::now();
     let (from, to) = (plugin.slot.digest(), request.component.digest());
     let put = || -> Result<(), RuntimeError> {
         plugin.slot.check_swap(&request.component)?;
@@ -272,7 +365,8 @@ pub(super) fn put_in_place(
     put().map_err(|error| millstream_common::describe_chain(&error))?;
     tracing::info!(plugin = %request.plugin, from = %from.short(), to = %to.short(), "swapped");
     let (plugin, grounds, reply) = (request.plugin.clone(), request.grounds.clone(), Some(request.reply.clone()));
-    Ok(Unlogged { plugin, from, to, grounds, state: None, reply, is_swap: true })
+    let pause = SwapPause { code: began.elapsed(), ..SwapPause::default() };
+    Ok(Unlogged { plugin, from, to, grounds, state: None, pause, reply, is_swap: true })
 }
 
 fn answer(reply: &Sender<Result<Swapped, String>>, answer: Result<Swapped, String>) {

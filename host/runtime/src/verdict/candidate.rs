@@ -5,7 +5,7 @@ use super::dry_run::Trial;
 use super::permissions;
 use super::{Check, Verdict, VerdictFinding, VerdictReport, gravest};
 use crate::inspect::CheckpointPlace;
-use crate::migration::{Forms, Migration};
+use crate::migration::{Beside, Forms, Migration, OpenStore, is_needed, losses};
 use crate::query::{PlannedWith, plan_with, state_changes};
 use crate::{QuerySpec, RuntimeError, Session};
 use millstream_checkpoint::{
@@ -88,7 +88,8 @@ pub(crate) fn judge(question: &Question<'_>, component: &[u8]) -> Result<Verdict
     question.ask(component)
 }
 
-/// Where a run would begin. A running query moves on between two looks at its logs.
+/// Where a run would begin. A running query moves on between two looks at its logs; then it is after the newest batch that
+/// is done.
 pub(crate) fn resume_point(checkpoint: &Checkpoint) -> Result<ResumePoint, RuntimeError> {
     let mut look = 0;
     loop {
@@ -96,6 +97,12 @@ pub(crate) fn resume_point(checkpoint: &Checkpoint) -> Result<ResumePoint, Runti
         match checkpoint.resume() {
             Err(CheckpointError::CommitAhead { .. } | CheckpointError::Gap { .. }) if look < LOOKS => {}
             point => return Ok(point?),
+        }
+        // Entries stay as they are, so the newest batch that is done can be read whatever comes after it.
+        let Some(newest) = checkpoint.commit_log().batches()?.last().copied() else { continue };
+        if let (Some(last), Some(commit)) = (checkpoint.offset_log().get(newest)?, checkpoint.commit_log().get(newest)?)
+        {
+            return Ok(ResumePoint::Next { last, commit });
         }
     }
 }
@@ -214,7 +221,7 @@ impl Question<'_> {
                     return Ok(());
                 }
                 report.findings.extend(declared.findings);
-                is_migrated = !declared.changes.is_empty();
+                is_migrated = !self.restores && is_needed((&entry.state_schemas, &wanted));
                 if before.schema != after.schema {
                     let columns = |planned: &PlannedWith| {
                         planned.schema.fields().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
@@ -236,7 +243,11 @@ impl Question<'_> {
         let mut migrated = None;
         if is_migrated {
             match migration.ways(forms) {
-                Ok(ways) => report.migration = ways,
+                Ok(ways) => {
+                    report.migration = ways;
+                    let losses = losses(forms).into_iter();
+                    report.findings.extend(losses.map(|what| declared(Verdict::NeedsApproval, what)));
+                }
                 Err(no_way) => {
                     report.findings.push(declared(Verdict::Reject, no_way));
                     return Ok(());
@@ -304,6 +315,28 @@ impl Question<'_> {
         self.migrate(&self.migration(spec, &new, &old)?, (&entry.state_schemas, &wanted), &commit, own)
     }
 
+    /// Migrates the state of the newest batch for a candidate that is to take over, and what batches change meanwhile.
+    pub(crate) fn migrate_beside(
+        &self,
+        new: &Arc<Component>,
+        bytes: &[u8],
+        open: &OpenStore<'_>,
+    ) -> Result<Beside, RuntimeError> {
+        let invalid = |reason: &str| RuntimeError::Invalid { reason: reason.to_owned(), hint: None };
+        let point = resume_point(self.checkpoint)?;
+        let (entry, commit) = match point {
+            ResumePoint::Next { commit, last } => (last, commit),
+            ResumePoint::Rerun { base: Some(commit), previous: Some(previous), .. } => (previous, commit),
+            _ => return Err(invalid("no batch has been done: there is no state to migrate")),
+        };
+        let pin = entry.plugins.get(self.plugin).ok_or_else(|| invalid("the last batch did not run that plugin"))?;
+        let spec = self.spec.ok_or_else(|| invalid("the query is not known"))?;
+        let old = self.session.plugin_host()?.load(self.plugin, &self.checkpoint.plugins().get(&pin.digest)?)?;
+        let wanted = self.plan(spec, &entry, bytes)?.state;
+        let migration = self.migration(spec, new, &old)?;
+        Beside::begin(migration, (&entry.state_schemas, &wanted), self.checkpoint, &commit, open)
+    }
+
     /// Steps of the candidate and of the code that runs.
     fn migration(
         &self,
@@ -337,7 +370,8 @@ impl Question<'_> {
         match migration.run(&fork, forms, &commit) {
             Ok(migrated) => {
                 let pause = begin.elapsed().as_millis() as u64;
-                let what = format!("{} keys of state are migrated, which takes about {pause} ms", migrated.keys);
+                let keys = migrated.keys;
+                let what = format!("{keys} keys of state are migrated beside the query, which takes about {pause} ms");
                 report.findings.push(declared(Verdict::OkAfterMigration, what));
                 Ok(Some((migrated.keys, pause)))
             }

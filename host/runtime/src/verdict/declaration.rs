@@ -50,7 +50,12 @@ pub(crate) fn compare(
     for (uid, texts) in by_operator {
         let forms = (stored.get(&uid).map(families_of), planned.get(&uid).map(families_of));
         let changes = match forms {
-            (Some(Ok(stored)), Some(Ok(planned))) => meanings(plugin, &uid, &stored, &planned),
+            (Some(Ok(was)), Some(Ok(is))) => {
+                // Variables of a processor come and go; the families of everything else are what the operator is.
+                let pins = stored.get(&uid).zip(planned.get(&uid));
+                let may_come_and_go = pins.is_some_and(|(was, is)| was.schema_id == is.schema_id);
+                meanings(plugin, &uid, (&was, &is), may_come_and_go)
+            }
             _ => None,
         };
         match changes {
@@ -62,13 +67,23 @@ pub(crate) fn compare(
 }
 
 /// The changes of meaning, when they are all that changes.
-fn meanings(plugin: &str, uid: &str, stored: &[StateFamily], planned: &[StateFamily]) -> Option<Vec<MeaningChange>> {
-    if stored.len() != planned.len() {
+fn meanings(
+    plugin: &str,
+    uid: &str,
+    (stored, planned): (&[StateFamily], &[StateFamily]),
+    may_come_and_go: bool,
+) -> Option<Vec<MeaningChange>> {
+    if !may_come_and_go && stored.len() != planned.len() {
         return None;
     }
     let mut changes = Vec::new();
     for was in stored {
-        let is = planned.iter().find(|is| is.name == was.name)?;
+        let Some(is) = planned.iter().find(|is| is.name == was.name) else {
+            if may_come_and_go {
+                continue;
+            }
+            return None;
+        };
         if was.key != is.key || was.value.len() != is.value.len() {
             return None;
         }

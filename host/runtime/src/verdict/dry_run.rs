@@ -59,7 +59,8 @@ pub struct DryRun {
     pub cost_ratio: Option<f64>,
     /// Keys of state that were migrated on the way.
     pub migrated_keys: u64,
-    /// How long the query would stand still, in milliseconds.
+    /// How long migrating all keys takes, in milliseconds: a start stands still for it, a running query only for what
+    /// changes meanwhile.
     pub pause_ms: u64,
 }
 

@@ -60,8 +60,11 @@ impl DryRun {
             writeln!(f, "           time in the plugin {old:.1} ms before, {new:.1} ms now: {ratio:.2} times")?;
         }
         if self.migrated_keys > 0 {
-            let pause = self.pause_ms;
-            writeln!(f, "           {} keys migrated in {pause} ms, which is the pause to expect", self.migrated_keys)?;
+            let (keys, time) = (self.migrated_keys, self.pause_ms);
+            writeln!(
+                f,
+                "           {keys} keys migrated in {time} ms: so long a start stands still, a running query less"
+            )?;
         }
         Ok(())
     }

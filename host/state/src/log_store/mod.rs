@@ -18,6 +18,7 @@
 //! It does not decide which version is right, nor when a batch is done: the commit log does.
 
 mod chain;
+mod changes;
 mod eviction;
 mod family;
 mod frame;
@@ -41,6 +42,7 @@ use crate::{
     StateStore, StoreOptions,
 };
 use chain::Chain;
+pub use changes::{StateChange, visit_changes};
 use family::Family;
 use frame::{Frame, FrameFamily, Lineage};
 use hashbrown::DefaultHashBuilder;
@@ -285,6 +287,21 @@ impl LogStore {
         self.families.iter().map(spec).collect()
     }
 
+    /// The files of the version that stands.
+    pub fn manifest(&self) -> StateManifest {
+        StateManifest { version: self.version, files: self.files.clone() }
+    }
+
+    /// Moves on to a later version without a change: the batches between changed nothing here.
+    ///
+    /// # Panics
+    /// When the version is an earlier one, or a batch is open.
+    pub fn skip_to(&mut self, version: u64) {
+        assert!(version >= self.version && self.batch.is_empty(), "only a closed store moves on, and only forward");
+        self.prepared = None;
+        self.version = version;
+    }
+
     /// Waits for the snapshot that is being made, so that the next `prepare` takes it up.
     pub fn finish_snapshot(&mut self) {
         let finished = self.background.wait();
@@ -376,6 +393,10 @@ impl StateStore for LogStore {
 
     fn scan(&self, family: FamilyId, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StateError> {
         self.families[family.0].scan(visit).map_err(|error| self.spilled(error))
+    }
+
+    fn keys_of(&self, family: FamilyId) -> Result<u64, StateError> {
+        Ok(self.families[family.0].keys())
     }
 
     fn prepare(&mut self) -> Result<StateManifest, StateError> {

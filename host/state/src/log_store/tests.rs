@@ -385,3 +385,51 @@ fn the_manifest_of_the_format_document_is_read() {
     assert_eq!((manifest.version, manifest.files.len()), (60, 3));
     assert_eq!(serde_json::from_str::<StateManifest>(&serde_json::to_string(&manifest).unwrap()).unwrap(), manifest);
 }
+
+#[test]
+fn a_store_follows_another_one_by_its_changelogs_and_versions_without_a_file_are_skipped() {
+    let (from, to) = (Arc::new(MemoryFiles::default()), Arc::new(MemoryFiles::default()));
+    let mut leader = LogStore::open(options(&from, "w"), &StateManifest::default()).unwrap();
+    let mut follower = LogStore::open(options(&to, "f"), &StateManifest::default()).unwrap();
+    let windows = FamilySpec { name: "windows".into(), layout: Layout::Windowed, schema_id: "s2".into() };
+    let mut manifest = StateManifest::default();
+    for batch in 0..6_u64 {
+        let (sums, of_time) = (leader.family(&spec()).unwrap(), leader.family(&windows).unwrap());
+        if batch != 2 && batch != 5 {
+            leader.put_many(sums, &rows(&[b"a", &[batch as u8]]), &rows(&[&[batch as u8], b"v"])).unwrap();
+            leader.put_many(of_time, &rows(&[&batch.to_be_bytes()]), &rows(&[b"w"])).unwrap();
+            leader.delete_many(sums, &rows(&[&[batch as u8 / 2]])).unwrap();
+            leader.delete_through(of_time, batch.saturating_sub(2)).unwrap();
+        }
+        let prepared = leader.prepare().unwrap();
+        leader.commit();
+        for file in prepared.files.iter().filter(|file| file.version == batch + 1) {
+            follower.skip_to(batch);
+            visit_changes(&*from, file, &mut |family, change| {
+                let id = follower.family(family).unwrap();
+                match change {
+                    StateChange::Put { key, value } => follower.put_many(id, &rows(&[key]), &rows(&[value])).unwrap(),
+                    StateChange::Delete { key } => follower.delete_many(id, &rows(&[key])).unwrap(),
+                    StateChange::DeleteThrough { through } => drop(follower.delete_through(id, through).unwrap()),
+                }
+            })
+            .unwrap();
+            manifest = follower.prepare().unwrap();
+            follower.commit();
+        }
+    }
+    follower.skip_to(6);
+    assert_eq!(content(&follower), content(&leader));
+    let sums = follower.family(&spec()).unwrap();
+    let mut scanned = 0;
+    follower.scan(sums, &mut |_, _| scanned += 1).unwrap();
+    assert_eq!(follower.keys_of(sums).unwrap(), scanned);
+    assert_eq!(follower.prepare().unwrap().version, 7);
+    let again = LogStore::open(options(&to, "g"), &StateManifest { version: 6, ..manifest }).unwrap();
+    assert_eq!(content(&again), content(&leader));
+
+    let manifest = leader.prepare().unwrap();
+    let snapshot = manifest.files.iter().find(|file| file.kind == StateFileKind::Snapshot);
+    let other = snapshot.cloned().unwrap_or_else(|| StateFile { crc: 1, ..manifest.files[0].clone() });
+    assert!(visit_changes(&*from, &other, &mut |_, _| {}).is_err(), "only the changelog that is named");
+}

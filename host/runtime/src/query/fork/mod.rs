@@ -47,6 +47,8 @@ pub(crate) struct ForkOptions {
     pub(crate) keeps_failing_rows: bool,
     /// Whether rows are handed over, so that no source is opened.
     pub(crate) is_fed: bool,
+    /// Whether checkpoint and sources may have moved since.
+    pub(crate) has_moved: bool,
 }
 
 impl ForkOptions {
@@ -58,6 +60,7 @@ impl ForkOptions {
             is_forgetful: false,
             keeps_failing_rows: false,
             is_fed: false,
+            has_moved: false,
         })
     }
 }
@@ -135,8 +138,8 @@ impl Fork {
             }
         }
         let place = files.location();
-        let ground =
-            Ground { place, files, temporary: None, components: Some(options.components), is_fed: options.is_fed };
+        let ForkOptions { components, is_fed, has_moved, .. } = options;
+        let ground = Ground { place, files, temporary: None, components: Some(components), is_fed, has_moved };
         Ok(Self { run: QueryRun::open_on(&session, spec, StopSignal::new(), ground)?, collector })
     }
 

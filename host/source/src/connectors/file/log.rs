@@ -10,6 +10,7 @@ use crate::sealed;
 use millstream_common::DurableFiles;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Every how many entries the log is compacted.
@@ -89,6 +90,15 @@ impl FileLog {
     /// The files of offset `number`.
     pub(super) fn get(&self, number: i64) -> Option<&[FileEntry]> {
         self.entries.get(&number).map(Vec::as_slice)
+    }
+
+    /// Takes files below one folder for those of the same names below another one. Nothing is written.
+    pub(super) fn relocate(&mut self, from: &Path, to: &Path) {
+        for entry in self.entries.values_mut().flatten() {
+            if let Ok(below) = Path::new(&entry.path).strip_prefix(from) {
+                entry.path = to.join(below).to_string_lossy().into_owned();
+            }
+        }
     }
 
     /// Writes the entry after the newest one; answers its offset.

@@ -1,7 +1,7 @@
 //! The file source: listing, log and reader behind the contract of a source.
 
 use super::cleaner;
-use super::config::{CleanSource, FileConfig, FileFormat, is_glob};
+use super::config::{CleanSource, FileConfig, FileFormat, fixed_part, is_glob};
 use super::listing::{self, FoundFile};
 use super::log::FileLog;
 use super::reader::FileReader;
@@ -145,6 +145,10 @@ impl Source for FileSource {
 
     fn description(&self) -> String {
         format!("FileStreamSource[file:{}]", self.config.path)
+    }
+
+    fn was_at(&mut self, place: &str) {
+        self.log.relocate(&fixed_part(place), &fixed_part(&self.config.path));
     }
 
     fn read_limit(&self) -> ReadLimit {

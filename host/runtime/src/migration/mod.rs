@@ -6,27 +6,32 @@
 //!   every key of every affected family ──► new stores, empty at version N ──► files of version N+1 that nobody names yet
 //! ```
 //!
-//! Beside the loop: a verdict runs it on a fork, a border runs it on the checkpoint. Steps of the running code count, too,
-//! so that code which knows its past can also be left for it.
+//! Beside the loop: a verdict runs it on a fork, a border runs it on the checkpoint, or takes over what was migrated
+//! [beside the running query](Beside). Steps of the running code count, too, so that code which knows its past can also be
+//! left for it.
 //!
 //! Rule of its life: all keys or none. The work is that of the state, whatever its history; steps are given nothing but
 //! rows and keys. What is not a plugin's stays byte for byte.
 
+mod beside;
+mod hand;
+
+pub(crate) use beside::{Beside, HandedOver, OpenStore};
+
 use crate::inspect::manifests;
 use crate::query::families_of;
 use crate::{RuntimeError, offline_store};
-use arrow::array::{ArrayRef, RecordBatch, StructArray};
+use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, FieldRef};
+use hand::Hand;
 use millstream_checkpoint::{Checkpoint, CommitEntry, StatePin};
 use millstream_common::OperatorUid;
-use millstream_operators::{ColumnsChange, FamilyMigrator, FamilyReader, OperatorError, StateFamily};
-use millstream_state::{ByteRows, FamilySpec, LogStore, MemoryBudget, StateManifest, StateStore};
+use millstream_operators::{ColumnsChange, FamilyMigrator, OperatorError, StateFamily};
+use millstream_state::{FamilySpec, LogStore, MemoryBudget, StateManifest, StateStore};
 use millstream_wasm::{Component, PluginSlot};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Keys that are migrated at a time.
-const KEYS_AT_A_TIME: usize = 16_384;
 /// The most steps of a way.
 const STEPS: usize = 32;
 
@@ -69,6 +74,10 @@ impl Migration {
         for (uid, old) in stored {
             let Some(new) = wanted.get(uid).filter(|new| is_affected(old, new)) else { continue };
             for (was, is) in pairs(uid, old, new)? {
+                let Some(is) = is else {
+                    ways.extend(variable(&was).map(|name| format!("`{name}` of `{uid}` is gone")));
+                    continue;
+                };
                 let migrator = FamilyMigrator::try_new(&was, &is)
                     .map_err(|error| format!("the state of `{uid}`: {}", millstream_common::describe_chain(&error)))?;
                 for change in migrator.changes() {
@@ -82,6 +91,12 @@ impl Migration {
                     }
                 }
             }
+            let known = families_of(old)?;
+            let is_new = |family: &&StateFamily| !known.iter().any(|known| known.name == family.name);
+            let new = families_of(new)?;
+            ways.extend(
+                new.iter().filter(is_new).filter_map(variable).map(|name| format!("`{name}` of `{uid}` is new")),
+            );
         }
         Ok(ways)
     }
@@ -135,77 +150,64 @@ impl Migration {
         for (uid, values) in &base.state {
             let old = manifests(base.batch, uid, values)?;
             let operator = OperatorUid::new(uid.as_str()).map_err(|error| unknown(uid, error))?;
-            let families = match (stored.get(uid), wanted.get(uid)) {
-                (Some(was), Some(is)) if is_affected(was, is) => {
-                    pairs(uid, was, is).map_err(|reason| unknown(uid, reason))?
-                }
-                _ => Vec::new(),
-            };
+            let families = affected(uid, (stored, wanted))?;
             let mut new = Vec::new();
             for (partition, manifest) in (0..).zip(&old) {
-                new.push(match families.is_empty() {
-                    true => StateManifest { version: manifest.version + 1, ..manifest.clone() },
-                    false => {
-                        let place = Place { target, uid: &operator, partition, budget: &budget };
-                        self.partition(&place, &families, manifest, &mut migrated.keys)?
+                new.push(match &families {
+                    None => StateManifest { version: manifest.version + 1, ..manifest.clone() },
+                    Some(families) => {
+                        let place = Place { checkpoint: target, uid: &operator, partition, budget: &budget };
+                        let mut store = place.open(&self.writer, &empty_at(manifest.version))?;
+                        migrated.keys += self.fill(&place, families, manifest, &mut store)?;
+                        store.prepare()?
                     }
                 });
             }
-            let named: Result<Vec<_>, _> = new.iter().map(serde_json::to_value).collect();
-            migrated.state.insert(uid.clone(), named.map_err(|error| unknown(uid, error))?);
+            migrated.state.insert(uid.clone(), named(uid, &new)?);
         }
         Ok(migrated)
     }
 
-    fn partition(
+    /// Takes all keys of a partition to an empty store; answers how many were made anew.
+    fn fill(
         &self,
         place: &Place<'_>,
-        families: &[(StateFamily, StateFamily)],
+        families: &Families,
         manifest: &StateManifest,
-        keys: &mut u64,
-    ) -> Result<StateManifest, RuntimeError> {
+        target: &mut LogStore,
+    ) -> Result<u64, RuntimeError> {
         let mut source = place.open(&self.writer, manifest)?;
-        let mut target = place.open(&self.writer, &StateManifest { version: manifest.version, files: Vec::new() })?;
+        let uid = place.uid.as_str();
+        let mut keys = 0;
         for spec in source.families() {
-            let known = families.iter().find(|(was, _)| was.name == spec.name && was.schema_id == spec.schema_id);
-            let (was, is) = known.ok_or_else(|| {
-                let reason = format!("its files have a family `{}` that the checkpoint does not tell of", spec.name);
-                unknown(place.uid.as_str(), reason)
-            })?;
-            let misfit = |error: OperatorError| unknown(place.uid.as_str(), millstream_common::describe_chain(&error));
-            let mut hand = Hand {
-                migration: self,
-                uid: place.uid.as_str(),
-                migrator: FamilyMigrator::try_new(was, is).map_err(misfit)?,
-                reader: FamilyReader::try_new(was).map_err(misfit)?,
-                spec: FamilySpec { schema_id: is.schema_id.clone(), ..spec.clone() },
-                target: &mut target,
-                keys: ByteRows::new(),
-                values: ByteRows::new(),
-            };
             let id = source.family(&spec)?;
-            let mut failure = None;
-            let mut count = 0;
-            source.scan(id, &mut |key, value| {
-                if failure.is_some() {
-                    return;
+            let pair = match form(families, &spec) {
+                Form::Stays(was, is) => (was, is),
+                Form::Goes => continue,
+                Form::Unknown => {
+                    let mut count = 0_u64;
+                    source.scan(id, &mut |_, _| count += 1)?;
+                    match count {
+                        // What a variable that is gone has left.
+                        0 => continue,
+                        _ => return Err(untold(uid, &spec)),
+                    }
                 }
-                count += 1;
-                hand.keys.push(key);
-                hand.values.push(value);
-                if hand.keys.len() == KEYS_AT_A_TIME {
-                    failure = hand.put_down().err();
+            };
+            let mut hand = Hand::try_new(self, uid, pair, &spec)?;
+            let mut failure = None;
+            source.scan(id, &mut |key, value| {
+                if failure.is_none() {
+                    failure = hand.take(key, value, target).err();
                 }
             })?;
             match failure {
                 Some(error) => return Err(error),
-                None => hand.put_down()?,
+                None => hand.put_down(target)?,
             }
-            if !hand.migrator.changes().is_empty() {
-                *keys += count;
-            }
+            keys += hand.migrated();
         }
-        Ok(target.prepare()?)
+        Ok(keys)
     }
 
     /// Takes columns along their way.
@@ -236,7 +238,7 @@ impl Migration {
 
 /// Where a partition is.
 struct Place<'a> {
-    target: &'a Checkpoint,
+    checkpoint: &'a Checkpoint,
     uid: &'a OperatorUid,
     partition: u32,
     budget: &'a Arc<MemoryBudget>,
@@ -244,8 +246,51 @@ struct Place<'a> {
 
 impl Place<'_> {
     fn open(&self, writer: &str, manifest: &StateManifest) -> Result<LogStore, RuntimeError> {
-        Ok(offline_store::open(self.target, self.uid, self.partition, manifest, (writer, self.budget))?)
+        Ok(offline_store::open(self.checkpoint, self.uid, self.partition, manifest, (writer, self.budget))?)
     }
+}
+
+/// The stored families of an operator, each with its wanted form; without one it goes.
+type Families = Vec<(StateFamily, Option<StateFamily>)>;
+
+/// What becomes of a family in a file.
+enum Form<'a> {
+    Stays(&'a StateFamily, &'a StateFamily),
+    Goes,
+    Unknown,
+}
+
+fn form<'a>(families: &'a Families, spec: &FamilySpec) -> Form<'a> {
+    match families.iter().find(|(was, _)| was.name == spec.name && was.schema_id == spec.schema_id) {
+        Some((was, Some(is))) => Form::Stays(was, is),
+        Some((_, None)) => Form::Goes,
+        None => Form::Unknown,
+    }
+}
+
+/// The families of an operator whose state takes another form.
+fn affected(uid: &str, (stored, wanted): Forms<'_>) -> Result<Option<Families>, RuntimeError> {
+    match (stored.get(uid), wanted.get(uid)) {
+        (Some(was), Some(is)) if is_affected(was, is) => {
+            pairs(uid, was, is).map(Some).map_err(|reason| unknown(uid, reason))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// No files at all, at a version.
+fn empty_at(version: u64) -> StateManifest {
+    StateManifest { version, files: Vec::new() }
+}
+
+/// Files as a commit entry names them.
+fn named(uid: &str, files: &[StateManifest]) -> Result<Vec<serde_json::Value>, RuntimeError> {
+    let named: Result<Vec<_>, _> = files.iter().map(serde_json::to_value).collect();
+    named.map_err(|error| unknown(uid, error))
+}
+
+fn untold(uid: &str, spec: &FamilySpec) -> RuntimeError {
+    unknown(uid, format!("its files have a family `{}` that the checkpoint does not tell of", spec.name))
 }
 
 /// Why columns cannot be converted.
@@ -262,60 +307,27 @@ impl From<OperatorError> for Fault {
     }
 }
 
-/// Some keys on their way.
-struct Hand<'a> {
-    migration: &'a Migration,
-    uid: &'a str,
-    migrator: FamilyMigrator,
-    reader: FamilyReader,
-    spec: FamilySpec,
-    target: &'a mut LogStore,
-    keys: ByteRows,
-    values: ByteRows,
+/// Whether any operator keeps something in another form, so that it has to be planned anew.
+pub(crate) fn is_needed((stored, wanted): Forms<'_>) -> bool {
+    stored.iter().any(|(uid, was)| wanted.get(uid).is_some_and(|is| is_affected(was, is)))
 }
 
-impl Hand<'_> {
-    fn put_down(&mut self) -> Result<(), RuntimeError> {
-        if self.keys.is_empty() {
-            return Ok(());
+/// What is stored and would be gone, in words.
+pub(crate) fn losses((stored, wanted): Forms<'_>) -> Vec<String> {
+    let mut losses = Vec::new();
+    for (uid, was) in stored {
+        let Some(is) = wanted.get(uid).filter(|is| is_affected(was, is)) else { continue };
+        for (family, _) in pairs(uid, was, is).unwrap_or_default().iter().filter(|(_, is)| is.is_none()) {
+            losses
+                .extend(variable(family).map(|name| format!("`{name}` of `{uid}` is gone, and what it holds with it")));
         }
-        let (migration, uid) = (self.migration, self.uid);
-        let mut convert = |change: &ColumnsChange, keys: &[ArrayRef], columns: Vec<ArrayRef>| {
-            migration.convert(uid, change, keys, columns)
-        };
-        let values = match self.migrator.migrate(&self.keys, &self.values, &mut convert) {
-            Ok(values) => values,
-            Err(Fault::Other(error)) => return Err(error),
-            Err(Fault::Keys { what, faults }) => return Err(self.name(&what, &faults)),
-        };
-        let family = self.target.family(&self.spec)?;
-        self.target.put_many(family, &self.keys, &values)?;
-        self.keys.clear();
-        self.values.clear();
-        Ok(())
     }
-
-    /// The keys at fault, in words.
-    fn name(&self, what: &str, faults: &[(usize, String)]) -> RuntimeError {
-        let mut keys = ByteRows::new();
-        faults.iter().filter(|(row, _)| *row < self.keys.len()).for_each(|(row, _)| keys.push(self.keys.row(*row)));
-        let shown = match self.reader.read(&keys, &ByteRows::new()) {
-            Ok((columns, _)) => shown(&columns),
-            Err(_) => Vec::new(),
-        };
-        let named = faults.iter().enumerate().map(|(index, (_, error))| match shown.get(index) {
-            Some(key) => format!("key {key}: {error}"),
-            None => error.clone(),
-        });
-        invalid(format!("state {what} cannot be migrated at {}", named.collect::<Vec<_>>().join("; ")))
-    }
+    losses
 }
 
-/// Rows as JSON, one by one.
-fn shown(columns: &StructArray) -> Vec<String> {
-    let rows = RecordBatch::from(columns.clone());
-    let bytes = millstream_sink::Export::Json.bytes(&rows.schema(), std::slice::from_ref(&rows));
-    bytes.map(|bytes| String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()).unwrap_or_default()
+/// The name that people know a family by; none for one that only helps to find others.
+fn variable(family: &StateFamily) -> Option<&str> {
+    (!family.name.contains('.')).then_some(family.name.as_str())
 }
 
 /// Whether what an operator keeps takes another form. Names are not part of it.
@@ -327,20 +339,25 @@ fn is_affected(stored: &StatePin, wanted: &StatePin) -> bool {
     stored.schema_id != wanted.schema_id || !stored.families.is_null() && ids(stored) != ids(wanted)
 }
 
-/// The stored and wanted forms of each family of an operator.
-fn pairs(uid: &str, stored: &StatePin, wanted: &StatePin) -> Result<Vec<(StateFamily, StateFamily)>, String> {
+/// The stored and wanted forms of each family of an operator. Families come and go where the operator as a whole keeps the
+/// same, as the variables of a processor do.
+fn pairs(uid: &str, stored: &StatePin, wanted: &StatePin) -> Result<Families, String> {
     let of = |pin: &StatePin| families_of(pin).map_err(|reason| format!("the state of `{uid}`: {reason}"));
+    let may_come_and_go = stored.schema_id == wanted.schema_id;
     let (stored, wanted) = (of(stored)?, of(wanted)?);
-    let mut pairs = Vec::new();
+    let new = wanted.iter().find(|is| !stored.iter().any(|was| was.name == is.name));
+    if let Some(new) = new.filter(|_| !may_come_and_go) {
+        return Err(format!("the state of `{uid}` has a new family `{}`", new.name));
+    }
+    let mut pairs = Families::new();
     for was in stored {
-        let is = wanted.iter().find(|is| is.name == was.name);
-        let is = is.ok_or_else(|| format!("the family `{}` of the state of `{uid}` is gone", was.name))?;
-        pairs.push((was, is.clone()));
+        let is = wanted.iter().find(|is| is.name == was.name).cloned();
+        if is.is_none() && !may_come_and_go {
+            return Err(format!("the family `{}` of the state of `{uid}` is gone", was.name));
+        }
+        pairs.push((was, is));
     }
-    match wanted.iter().find(|is| !pairs.iter().any(|(was, _)| was.name == is.name)) {
-        Some(new) => Err(format!("the state of `{uid}` has a new family `{}`", new.name)),
-        None => Ok(pairs),
-    }
+    Ok(pairs)
 }
 
 fn no_way(uid: &str, change: &ColumnsChange) -> String {
