@@ -10,8 +10,8 @@
 use crate::metadata::FORMAT_VERSION;
 use crate::resume::{LogContents, resume};
 use crate::{
-    CheckpointError, CommitLog, Lease, LeaseHolder, Metadata, OffsetLog, PluginStore, PreparedStore, ResumePoint,
-    SwapLog,
+    CheckpointError, CommitLog, FallbackLog, Lease, LeaseHolder, Metadata, OffsetLog, PluginStore, PreparedStore,
+    ResumePoint, SwapLog,
 };
 use millstream_common::{BatchId, Digest, DurableFiles, OperatorUid, QueryId, ScopedFiles};
 use std::collections::BTreeSet;
@@ -138,6 +138,11 @@ impl Checkpoint {
         SwapLog::new(Arc::clone(&self.files))
     }
 
+    /// Which batches were run without their candidate.
+    pub fn fallbacks(&self) -> FallbackLog {
+        FallbackLog::new(Arc::clone(&self.files))
+    }
+
     /// The components of its batches.
     pub fn plugins(&self) -> PluginStore {
         PluginStore::new(Arc::clone(&self.files))
@@ -198,13 +203,14 @@ impl Checkpoint {
         };
         let before = BatchId(before.0.min(done.0.saturating_add(1).saturating_sub(self.retained_batches)));
         let (offsets, commits) = (offset_log.purge(before)?, commit_log.purge(before)?);
+        self.fallbacks().purge(before)?;
         let mut purged = Purged { offsets, commits, plugins: 0, oldest: before };
         let mut kept: BTreeSet<Digest> = in_use.iter().copied().collect();
         let plugins = self.plugins();
         if plugins.list()?.iter().any(|digest| !kept.contains(digest)) {
             for batch in offset_log.batches()? {
                 let entry = offset_log.get(batch)?;
-                kept.extend(entry.iter().flat_map(|entry| entry.plugins.values()).map(|pin| pin.digest));
+                kept.extend(entry.iter().flat_map(|entry| entry.components()));
             }
             purged.plugins = plugins.delete_all_but(&kept)?;
         }

@@ -10,7 +10,7 @@
 
 use crate::batch_log::{BatchEntry, BatchLog};
 use crate::document::DocumentKind;
-use crate::{CheckpointError, json_lines};
+use crate::{CanaryTally, CheckpointError, json_lines};
 use millstream_common::{BatchId, DurableFiles};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -46,6 +46,9 @@ pub struct CommitEntry {
     /// What a sink with two phases has prepared, to be committed now that the batch is done; JSON that only the sink reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sink: Option<serde_json::Value>,
+    /// What its canary has shown so far; `None` without one. Since version 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<CanaryTally>,
 }
 
 /// A [`CommitEntry`] that is about to be written.
@@ -60,6 +63,7 @@ struct Fresh<'a, S> {
     inputs: &'a BTreeMap<String, OutputPin>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sink: Option<&'a serde_json::Value>,
+    canary: Option<&'a CanaryTally>,
 }
 
 impl BatchEntry for CommitEntry {
@@ -99,8 +103,9 @@ impl CommitLog {
         next_watermark_ms: Option<i64>,
         state: &impl Serialize,
         (output, inputs, sink): (Option<&OutputPin>, &BTreeMap<String, OutputPin>, Option<&serde_json::Value>),
+        canary: Option<&CanaryTally>,
     ) -> Result<(), CheckpointError> {
-        let fresh = Fresh { batch, next_watermark_ms, state, output, inputs, sink };
+        let fresh = Fresh { batch, next_watermark_ms, state, output, inputs, sink, canary };
         self.0.add_json(batch, json_lines::to_vec(&fresh, 0))
     }
 

@@ -9,6 +9,7 @@
 //! It does not know what an offset or a state manifest means, and it does not run anything.
 
 mod batch_log;
+mod canary;
 mod checkpoint;
 mod commit_log;
 mod document;
@@ -31,6 +32,7 @@ mod swap_log;
 mod tests;
 mod verify;
 
+pub use canary::{CanaryPin, CanaryTally, FallbackEntry, FallbackLog};
 pub use checkpoint::{Checkpoint, Purged, RETAINED_BATCHES};
 pub use commit_log::{CommitEntry, CommitLog, OutputPin};
 pub use error::CheckpointError;
@@ -47,5 +49,5 @@ pub use plugin_store::PluginStore;
 pub use prepared_store::{PreparedEntry, PreparedStore};
 pub use resume::{LogContents, ResumePoint, resume};
 pub use state_schemas::StateSchemas;
-pub use swap_log::{SwapEntry, SwapLog, SwapRecord};
+pub use swap_log::{CanaryEvent, CanaryRecord, SwapEntry, SwapLog, SwapRecord};
 pub use verify::{Finding, Report, verify};

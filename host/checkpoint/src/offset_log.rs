@@ -10,7 +10,7 @@
 
 use crate::batch_log::{BatchEntry, BatchLog};
 use crate::document::DocumentKind;
-use crate::{CheckpointError, StateSchemas, json_lines};
+use crate::{CanaryPin, CheckpointError, StateSchemas, json_lines};
 use millstream_common::{BatchId, Digest, DurableFiles, OutputMode};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -39,6 +39,9 @@ pub struct PluginPin {
     pub wit: String,
     /// A digest of its configuration.
     pub config_hash: String,
+    /// The canary that computes a slice of the keys in place of `digest`, while there is one. Since version 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<CanaryPin>,
 }
 
 /// The schema of one stateful operator.
@@ -125,6 +128,12 @@ pub struct OffsetEntry {
 }
 
 impl OffsetEntry {
+    /// The components that it names: those that run, and a canary's candidate.
+    pub fn components(&self) -> impl Iterator<Item = Digest> {
+        let candidate = |pin: &PluginPin| pin.canary.as_ref().map(|canary| canary.candidate);
+        self.plugins.values().flat_map(move |pin| [Some(pin.digest), candidate(pin)]).flatten()
+    }
+
     /// Whether it reads nothing and reaches no sink: it only makes state anew.
     pub fn is_of_state_only(&self) -> bool {
         self.repartition.is_some() || self.border.is_some()

@@ -135,6 +135,7 @@ mod tests {
             next_watermark_ms: None,
             state: BTreeMap::new(),
             output: None,
+            canary: None,
             inputs: BTreeMap::new(),
             sink: None,
         }

@@ -41,6 +41,32 @@ pub struct SwapRecord {
     pub state: Option<String>,
 }
 
+/// What became of a canary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CanaryEvent {
+    /// It computes a slice from this batch on.
+    Begun,
+    /// It has taken over.
+    Promoted,
+    /// It computes nothing any more.
+    RolledBack,
+}
+
+/// A canary that began or ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CanaryRecord {
+    /// The candidate.
+    pub candidate: Digest,
+    /// Its share of the keys, in ten-thousandths.
+    pub share: u32,
+    /// What became of it.
+    pub event: CanaryEvent,
+    /// The verdict on it, whether a person approved, and why it ended, in words.
+    pub why: String,
+}
+
 /// The swaps before one batch, by plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -51,6 +77,24 @@ pub struct SwapEntry {
     pub time_ms: i64,
     /// The swaps.
     pub swaps: BTreeMap<String, SwapRecord>,
+    /// The canaries that began or ended.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub canaries: BTreeMap<String, CanaryRecord>,
+}
+
+impl SwapEntry {
+    /// Whether the batch was defined as it says: `batch` is the definition of its batch.
+    pub fn is_of(&self, batch: &OffsetEntry) -> bool {
+        let pin = |plugin: &String| batch.plugins.get(plugin);
+        let runs = |(plugin, record): (&String, &SwapRecord)| pin(plugin).is_some_and(|pin| pin.digest == record.to);
+        let candidate =
+            |plugin: &String| pin(plugin).and_then(|pin| pin.canary.as_ref()).map(|canary| canary.candidate);
+        let is_so = |(plugin, record): (&String, &CanaryRecord)| match record.event {
+            CanaryEvent::Begun => candidate(plugin) == Some(record.candidate),
+            CanaryEvent::Promoted | CanaryEvent::RolledBack => candidate(plugin).is_none(),
+        };
+        self.swaps.iter().all(runs) && self.canaries.iter().all(is_so)
+    }
 }
 
 impl BatchEntry for SwapEntry {
@@ -111,10 +155,7 @@ impl SwapLog {
         for batch in self.0.batches()?.into_iter().rev() {
             let is_undone = match last {
                 Some(last) if batch < last.batch => return Ok(()),
-                Some(last) if batch == last.batch => self.0.get(batch)?.is_some_and(|entry| {
-                    let runs = |plugin: &String, to: Digest| last.plugins.get(plugin).is_some_and(|p| p.digest == to);
-                    entry.swaps.iter().any(|(plugin, record)| !runs(plugin, record.to))
-                }),
+                Some(last) if batch == last.batch => self.0.get(batch)?.is_some_and(|entry| !entry.is_of(last)),
                 _ => true,
             };
             if is_undone {

@@ -8,8 +8,8 @@
 use crate::batch_log::batch_of;
 use crate::resume::{LogContents, hole, resume};
 use crate::{
-    CheckpointError, CommitEntry, CommitLog, LeaseRecord, Metadata, OffsetEntry, OffsetLog, PluginStore, PreparedStore,
-    SwapLog, lease, metadata, plugin_store, swap_log,
+    CheckpointError, CommitEntry, CommitLog, FallbackLog, LeaseRecord, Metadata, OffsetEntry, OffsetLog, PluginStore,
+    PreparedStore, SwapLog, canary, lease, metadata, plugin_store, swap_log,
 };
 use millstream_common::{BatchId, Digest, DurableFiles, Hint};
 use std::collections::{BTreeMap, BTreeSet};
@@ -108,6 +108,14 @@ pub fn verify(files: &Arc<dyn DurableFiles>) -> Result<Report, CheckpointError> 
             }
         }
     }
+    let fallbacks = FallbackLog::new(Arc::clone(files));
+    for name in fallbacks.names()? {
+        let path = format!("{}/{name}", canary::FOLDER);
+        match batch_of(&name) {
+            Some(batch) => drop(report.take(&path, fallbacks.get(batch))?),
+            None => report.add(path, "its name is no batch number", None),
+        }
+    }
     components(files, &mut report, &offsets)?;
     logs_fit(files, &mut report, &offsets, &commits)?;
     report.offsets = offsets.into_keys().collect();
@@ -126,6 +134,7 @@ fn foreign_names(files: &Arc<dyn DurableFiles>, report: &mut Report) -> Result<(
         "state",
         "dead-letters",
         swap_log::FOLDER,
+        canary::FOLDER,
         plugin_store::FOLDER,
         PreparedStore::FOLDER,
     ];
@@ -193,8 +202,11 @@ fn components(
     }
     let mut missing: BTreeMap<Digest, (&str, BatchId)> = BTreeMap::new();
     for (batch, entry) in offsets {
-        for (name, pin) in entry.plugins.iter().filter(|(_, pin)| !seen.contains(&pin.digest)) {
-            missing.insert(pin.digest, (name, *batch));
+        for (name, pin) in &entry.plugins {
+            let candidate = pin.canary.as_ref().map(|canary| canary.candidate);
+            for digest in [Some(pin.digest), candidate].into_iter().flatten().filter(|digest| !seen.contains(digest)) {
+                missing.insert(digest, (name, *batch));
+            }
         }
     }
     for (digest, (name, batch)) in missing {

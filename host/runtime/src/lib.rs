@@ -25,6 +25,7 @@
 pub mod batch_query;
 pub mod control;
 mod error;
+pub mod explain_row;
 pub mod inspect;
 mod migration;
 mod offline_store;
@@ -46,8 +47,10 @@ pub use millstream_plan::frame::{Column, IntoOperand, JoinOn, functions};
 pub use millstream_sink::Export;
 pub use millstream_sink::connectors::foreach::{ForeachWriter, Row, RowError};
 pub use millstream_wasm::{CacheOptions, CompileLimits, CompilerProgram, PluginHostOptions, compile_stdin};
-pub use query::progress::{PluginProgress, Progress, SinkProgress, SourceProgress, StateOperatorProgress};
-pub use query::{ColumnChange, QueryChange, QueryRun, Remake, StreamingQuery, SwapGrounds, Swapped};
+pub use query::progress::{
+    CanaryProgress, PluginProgress, Progress, SinkProgress, SourceProgress, StateOperatorProgress, TenantProgress,
+};
+pub use query::{CanaryTerms, ColumnChange, QueryChange, QueryRun, Remake, StreamingQuery, SwapGrounds, Swapped};
 pub use session::{
     DataFrame, DataFrameReader, DataStreamReader, DataStreamWriter, GroupedData, ProcessOptions, Session,
 };

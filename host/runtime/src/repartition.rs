@@ -184,14 +184,9 @@ fn commit(
     base: &CommitEntry,
     state: BTreeMap<String, Vec<serde_json::Value>>,
 ) -> Result<(), RuntimeError> {
-    let done = CommitEntry {
-        batch: entry.batch,
-        next_watermark_ms: base.next_watermark_ms,
-        state,
-        output: None,
-        inputs: BTreeMap::new(),
-        sink: None,
-    };
+    let CommitEntry { next_watermark_ms, canary, .. } = base.clone();
+    let (output, inputs, sink) = (None, BTreeMap::new(), None);
+    let done = CommitEntry { batch: entry.batch, next_watermark_ms, state, output, inputs, sink, canary };
     Ok(checkpoint.commit_log().add(&done)?)
 }
 

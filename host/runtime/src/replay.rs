@@ -133,7 +133,7 @@ pub fn replay(session: &Session, spec: &QuerySpec, batch: u64, folder: Option<&P
 }
 
 /// The definition of a batch that can be run again.
-fn entry(checkpoint: &Checkpoint, batch: BatchId) -> Result<OffsetEntry, RuntimeError> {
+pub(crate) fn entry(checkpoint: &Checkpoint, batch: BatchId) -> Result<OffsetEntry, RuntimeError> {
     let batches = checkpoint.offset_log().batches()?;
     let kept = match (batches.iter().find(|first| **first == BatchId::FIRST).or(batches.get(1)), batches.last()) {
         (Some(first), Some(last)) => format!("batches {first} to {last} can be run again"),

@@ -62,6 +62,12 @@ pub struct Spent {
     pub memory_high_bytes: u64,
     /// Time that requests have waited.
     pub throttled: Duration,
+    /// Calls into guests.
+    pub calls: u64,
+    /// Rows handed over.
+    pub rows: u64,
+    /// Calls that ended in a trap, at a limit, or in nonsense.
+    pub traps: u64,
 }
 
 /// Why an account does not pay.
@@ -89,6 +95,9 @@ pub struct Account {
     memory: AtomicU64,
     memory_high: AtomicU64,
     instances: AtomicU64,
+    calls: AtomicU64,
+    rows: AtomicU64,
+    traps: AtomicU64,
     cpu: Mutex<Cpu>,
 }
 
@@ -118,6 +127,9 @@ impl Account {
             memory: AtomicU64::new(0),
             memory_high: AtomicU64::new(0),
             instances: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
+            rows: AtomicU64::new(0),
+            traps: AtomicU64::new(0),
             cpu: Mutex::new(cpu),
         })
     }
@@ -131,7 +143,17 @@ impl Account {
             instances: self.instances.load(Ordering::Relaxed),
             memory_high_bytes: self.memory_high.load(Ordering::Relaxed),
             throttled: cpu.throttled,
+            calls: self.calls.load(Ordering::Relaxed),
+            rows: self.rows.load(Ordering::Relaxed),
+            traps: self.traps.load(Ordering::Relaxed),
         }
+    }
+
+    /// Takes note of calls, the rows in them, and how many of them ended badly.
+    pub(crate) fn count(&self, calls: u64, rows: u64, traps: u64) {
+        self.calls.fetch_add(calls, Ordering::Relaxed);
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+        self.traps.fetch_add(traps, Ordering::Relaxed);
     }
 
     /// How long a request must wait before it begins.

@@ -8,7 +8,7 @@
 //! It knows no arrays and no policies.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use wasmtime::{Engine, PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
 use wasmtime_wasi::I32Exit;
@@ -18,7 +18,7 @@ use crate::component::Entry;
 use crate::engine::TICK;
 use crate::error::WasmError;
 use crate::export::{Export, Exports};
-use crate::limits::{HostState, PluginLimits};
+use crate::limits::{HostState, Late, PluginLimits};
 use crate::stamp::CallStamp;
 use crate::wasi::Denied;
 use crate::wire::CallError;
@@ -34,6 +34,8 @@ pub(crate) struct Instance {
     instance: wasmtime::component::Instance,
     exports: Arc<Exports>,
     deadline: Duration,
+    /// When the time of a call is looked at first.
+    first_look: Duration,
     stamp: CallStamp,
 }
 
@@ -42,6 +44,7 @@ pub(crate) struct Instance {
 pub(crate) enum Failure {
     Trap(String),
     Deadline(Duration),
+    Cpu(Duration),
     Memory(u64),
     ResultTooLarge(u64),
     Garbage(String),
@@ -59,6 +62,7 @@ impl Failure {
         match self {
             Self::Trap(reason) => WasmError::Trap { plugin, function, reason },
             Self::Deadline(limit) => WasmError::Deadline { plugin, function, limit },
+            Self::Cpu(limit) => WasmError::CpuTime { plugin, function, limit },
             Self::Memory(limit_bytes) => WasmError::Memory { plugin, function, limit_bytes },
             Self::ResultTooLarge(limit_bytes) => WasmError::ResultTooLarge { plugin, function, limit_bytes },
             Self::Garbage(reason) => WasmError::Garbage { plugin, function, reason },
@@ -104,16 +108,12 @@ impl Instance {
         store.limiter(|state| state);
         let fuel = usize::try_from(limits.result_bytes).unwrap_or(usize::MAX);
         store.set_hostcall_fuel(fuel.saturating_add(LIFT_OVERHEAD));
-        store.epoch_deadline_callback(|mut store| {
-            let state = store.data_mut();
-            let left = state.deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                state.late = true;
-                return Err(Trap::Interrupt.into());
-            }
-            Ok(UpdateDeadline::Continue(ticks(left)))
+        store.epoch_deadline_callback(|mut store| match store.data_mut().time_left() {
+            Some(left) => Ok(UpdateDeadline::Continue(ticks(left))),
+            None => Err(Trap::Interrupt.into()),
         });
-        begin(&mut store, limits.deadline, CallStamp::default());
+        let first_look = limits.cpu_per_call.map_or(limits.deadline, |cpu| cpu.min(limits.deadline));
+        begin(&mut store, (limits.deadline, first_look), CallStamp::default());
         let instance = entry.pre.instantiate(&mut store);
         store.data_mut().flush_output();
         let instance = match instance {
@@ -127,7 +127,7 @@ impl Instance {
             }
         };
         let exports = Arc::clone(&entry.exports);
-        Ok(Self { store, instance, exports, deadline: limits.deadline, stamp: CallStamp::default() })
+        Ok(Self { store, instance, exports, deadline: limits.deadline, first_look, stamp: CallStamp::default() })
     }
 
     /// Says which call of which batch comes next.
@@ -163,7 +163,7 @@ impl Instance {
         limits: &PluginLimits,
         call: impl FnOnce(&mut Store<HostState>) -> wasmtime::Result<R>,
     ) -> Result<R, Failure> {
-        begin(&mut self.store, self.deadline, self.stamp);
+        begin(&mut self.store, (self.deadline, self.first_look), self.stamp);
         let result = call(&mut self.store);
         self.store.data_mut().flush_output();
         let dropped = self.store.data_mut().take_dropped_lines();
@@ -175,9 +175,9 @@ impl Instance {
     }
 }
 
-fn begin(store: &mut Store<HostState>, deadline: Duration, stamp: CallStamp) {
+fn begin(store: &mut Store<HostState>, (deadline, first_look): (Duration, Duration), stamp: CallStamp) {
     store.data_mut().begin_call(deadline, stamp);
-    store.set_epoch_deadline(ticks(deadline));
+    store.set_epoch_deadline(ticks(first_look));
 }
 
 fn ticks(time: Duration) -> u64 {
@@ -186,8 +186,10 @@ fn ticks(time: Duration) -> u64 {
 
 fn classify(error: &wasmtime::Error, store: &Store<HostState>, limits: &PluginLimits) -> Failure {
     let state = store.data();
-    if state.late {
-        return Failure::Deadline(limits.deadline);
+    match state.late {
+        Some(Late::Deadline) => return Failure::Deadline(limits.deadline),
+        Some(Late::Cpu) => return Failure::Cpu(limits.cpu_per_call.unwrap_or_default()),
+        None => {}
     }
     if let Some(overdrawn) = &state.overdrawn {
         return Failure::Overdrawn(overdrawn.clone());

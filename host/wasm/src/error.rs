@@ -89,6 +89,16 @@ pub enum WasmError {
         /// The limit.
         limit: Duration,
     },
+    /// The guest took more CPU time for a call than it may.
+    #[error("plugin `{plugin}` took more than {limit:?} of CPU time in `{function}`")]
+    CpuTime {
+        /// The plugin.
+        plugin: String,
+        /// The function.
+        function: String,
+        /// The limit.
+        limit: Duration,
+    },
     /// The guest asked for more memory than it may have.
     #[error("plugin `{plugin}` wanted more than {limit_bytes} bytes of memory in `{function}`")]
     Memory {
@@ -151,6 +161,14 @@ pub enum WasmError {
         /// Whether it will never be called again.
         for_ever: bool,
     },
+    /// The candidate of a canary failed where the running code does not: without it the batch can be run.
+    #[error("the candidate for plugin `{plugin}` is not taken: {reason}")]
+    CanaryFailed {
+        /// The plugin.
+        plugin: String,
+        /// What it did.
+        reason: String,
+    },
     /// The host called a function in a way that its signature does not allow.
     #[error("cannot call `{function}` of plugin `{plugin}`: {reason}")]
     BadCall {
@@ -209,6 +227,9 @@ impl Hint for WasmError {
             }
             Self::Deadline { .. } => {
                 "raise `deadline` of the plugin in the query file, or set `on_fault` to skip or dead-letter"
+            }
+            Self::CpuTime { .. } => {
+                "raise `cpu_per_call` in [plugins] of the host file, or set `on_fault` of the plugin in the query file to skip or dead-letter"
             }
             Self::Memory { .. } => {
                 "raise `memory` of the plugin in the query file, or set `on_fault` to skip or dead-letter"

@@ -24,7 +24,9 @@ mod limits;
 mod log;
 mod permissions;
 pub mod processor;
+mod scope;
 mod signature;
+mod slice;
 mod slot;
 mod stamp;
 mod wasi;
@@ -37,14 +39,16 @@ pub use component::Component;
 pub use engine::{PluginHost, PluginHostOptions};
 pub use error::WasmError;
 pub use limits::PluginLimits;
-pub use permissions::{AskedAnew, HostPattern, HttpGrant, Permission, Permissions};
+pub use permissions::{AskedAnew, HostPattern, HttpGrant, Permission, Permissions, check_authorities};
+pub use scope::Scope;
 pub use signature::{
     AggregateSignature, FunctionKind, FunctionSignature, MigrationStep, SinkOption, SinkSignature, SourceOption,
     SourceSignature, Volatility,
 };
+pub use slice::{Slice, WHOLE};
 pub use slot::{
-    DeadLetter, Difference, DifferenceKind, FaultPolicy, MigratedRows, PluginMetrics, PluginSlot, RowFault,
-    ScalarOutcome, SinkOutcome, SinkTarget, SourceCalls, SourcePage, StatesOutcome, TableOutcome, differences,
-    sink_fields,
+    CanaryFigures, DeadLetter, Difference, DifferenceKind, FaultPolicy, MigratedRows, PluginMetrics, PluginSlot,
+    RowFault, ScalarOutcome, SinkOutcome, SinkTarget, SourceCalls, SourcePage, StatesOutcome, TableOutcome,
+    differences, sink_fields,
 };
 pub use stamp::BatchStamp;

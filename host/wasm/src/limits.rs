@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wasmtime::ResourceLimiter;
 
-use crate::account::{AccountLimits, Held, Overdrawn, Tenant};
+use crate::account::{AccountLimits, CpuClock, Held, Overdrawn, Tenant};
 use crate::dice::Dice;
 use crate::permissions::Permissions;
 use crate::stamp::CallStamp;
@@ -25,6 +25,8 @@ pub struct PluginLimits {
     pub memory_bytes: u64,
     /// Wall time of one call.
     pub deadline: Duration,
+    /// CPU time of one call; as much as there is within the deadline when left out.
+    pub cpu_per_call: Option<Duration>,
     /// Size of one result, in bytes.
     pub result_bytes: u64,
     /// Bytes of log that one call may write; the rest is dropped and counted.
@@ -55,6 +57,7 @@ impl Default for PluginLimits {
         Self {
             memory_bytes: 64 << 20,
             deadline: Duration::from_secs(1),
+            cpu_per_call: None,
             result_bytes: 64 << 20,
             log_bytes_per_call: 64 << 10,
             idle_instances: 4,
@@ -82,6 +85,15 @@ fn after(time: Duration) -> Instant {
     now.checked_add(time).unwrap_or(now + YEARS)
 }
 
+/// Why a call was stopped before it was back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Late {
+    /// The deadline passed.
+    Deadline,
+    /// It has taken its CPU time.
+    Cpu,
+}
+
 /// The data of one store: limits, and what happened during the current call.
 #[derive(Debug)]
 pub(crate) struct HostState {
@@ -97,8 +109,11 @@ pub(crate) struct HostState {
     held: Held,
     /// When the current call must be back.
     pub(crate) deadline: Instant,
-    /// The deadline passed during this call.
-    pub(crate) late: bool,
+    /// CPU time that one call may take, and what this one has taken.
+    cpu_limit: Option<Duration>,
+    cpu: Option<CpuClock>,
+    /// What the current call has used up, when it was stopped for that.
+    pub(crate) late: Option<Late>,
     /// The last line logged as an error during this call: a panic's text.
     pub(crate) last_error: Option<String>,
     /// The batch and the place in it that the current call has.
@@ -124,7 +139,9 @@ impl HostState {
             overdrawn: None,
             held,
             deadline: after(limits.deadline),
-            late: false,
+            cpu_limit: limits.cpu_per_call,
+            cpu: None,
+            late: None,
             last_error: None,
             stamp: CallStamp::default(),
             permissions: Arc::clone(&limits.permissions),
@@ -139,7 +156,8 @@ impl HostState {
     pub(crate) fn begin_call(&mut self, deadline: Duration, stamp: CallStamp) {
         self.memory_refused = false;
         self.overdrawn = None;
-        self.late = false;
+        self.late = None;
+        self.cpu = self.cpu_limit.map(|_| CpuClock::start());
         self.last_error = None;
         self.logged = 0;
         self.deadline = after(deadline);
@@ -148,6 +166,23 @@ impl HostState {
         if let Some(wasi) = &mut self.wasi {
             wasi.begin_call();
         }
+    }
+
+    /// How long the current call may go on without another look; `None` when it must stop. CPU time passes no faster than
+    /// the clock, so looking when the rest of it can have been taken is soon enough.
+    pub(crate) fn time_left(&mut self) -> Option<Duration> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            self.late = Some(Late::Deadline);
+            return None;
+        }
+        let Some((limit, clock)) = self.cpu_limit.zip(self.cpu) else { return Some(left) };
+        let cpu_left = limit.saturating_sub(clock.passed());
+        if cpu_left.is_zero() {
+            self.late = Some(Late::Cpu);
+            return None;
+        }
+        Some(left.min(cpu_left))
     }
 
     /// Whether a line of `bytes` may still be written during this call.

@@ -4,7 +4,7 @@
 
 use arrow::datatypes::Schema;
 use arrow::util::pretty::pretty_format_batches;
-use millstream_common::{Options, OutputMode, StopSignal};
+use millstream_common::{Options, OutputMode, StopSignal, describe_chain};
 use millstream_plan::ddl::parse_ddl;
 use millstream_runtime::batch_query::run_batch_query;
 use millstream_runtime::functions::{call_function, col, expr};
@@ -141,4 +141,41 @@ fn a_frame_calls_them_as_sql_does() {
     let writer = frame.write_stream().format("memory").output_mode(OutputMode::Complete).query_name("answer");
     let sql = "SELECT k, total(v) AS t, longest(place) AS l, count(*) AS c FROM t GROUP BY k";
     assert_eq!(answers.of_stream(writer.spec().unwrap()), of_batch(folder.path(), sql));
+}
+
+#[test]
+fn a_session_makes_a_plugin_of_the_component_that_sql_names() {
+    let (folder, files) = (input(3, 40), tempfile::tempdir().unwrap());
+    let file = |name: &str, component: &[u8]| {
+        let path = files.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, component).unwrap();
+        path.display().to_string()
+    };
+    let sums = file("sums.wasm", &plugin().component);
+    let answers = Answers::new();
+    let session = &answers.session;
+    let rows = session.read_stream().format("json");
+    let rows = rows.schema(Arc::new(Schema::new(parse_ddl(COLUMNS).unwrap())));
+    let rows = rows.option("maxFilesPerTrigger", 1).load_path(&folder.path().display().to_string()).unwrap();
+    rows.create_or_replace_temp_view("t").unwrap();
+    let query = "SELECT k, total(v) AS t, longest(place) AS l, count(*) AS c FROM t GROUP BY k";
+    assert!(session.sql(query).is_err(), "nobody knows the function yet");
+    for (create, reason) in [
+        (format!("CREATE FUNCTION nobody USING COMPONENT '{sums}'; {query}"), "has no function `nobody`"),
+        (format!("CREATE FUNCTION total USING COMPONENT '{sums}x'; {query}"), "cannot read"),
+    ] {
+        let error = describe_chain(&session.sql(&create).map(|_| ()).unwrap_err());
+        assert!(error.contains(reason), "{error}");
+    }
+    let nothing = session.sql(&format!("CREATE OR REPLACE FUNCTION total USING COMPONENT '{sums}'")).unwrap();
+    assert!(nothing.columns().is_empty());
+    let frame = session.sql(&format!("CREATE FUNCTION total USING COMPONENT '{sums}'; {query}")).unwrap();
+    let writer = frame.write_stream().format("memory").output_mode(OutputMode::Complete).query_name("answer");
+    assert_eq!(answers.of_stream(writer.spec().unwrap()), of_batch(folder.path(), query));
+    assert!(session.sql(query).is_ok(), "it stays");
+    let other = file("other/sums.wasm", &component("aggregates_other").unwrap());
+    let again = session.sql(&format!("CREATE FUNCTION total USING COMPONENT '{other}'; {query}"));
+    let error = describe_chain(&again.map(|_| ()).unwrap_err());
+    assert!(error.contains("another component is the plugin `sums`"), "{error}");
 }

@@ -323,6 +323,11 @@ fn what_a_processor_may_not_do_on_a_stream_is_refused() {
         (&no_watermark, "SELECT * FROM silence(TABLE(rows) PARTITION BY k, event_time => 'told')", "no watermark"),
         (&complete, totals, "output mode complete"),
         (
+            &complete,
+            "SELECT * FROM totals(TABLE(SELECT k, count(*) AS v FROM rows GROUP BY k) PARTITION BY k)",
+            "output mode complete",
+        ),
+        (
             &nothing,
             "SELECT k, count(*) AS n FROM totals(TABLE(rows) PARTITION BY k) GROUP BY k",
             "above or below another stateful",

@@ -52,7 +52,7 @@ fn an_entry_says_the_same_whatever_form_its_state_was_given_in() {
     let files = super::memory();
     let log = CommitLog::new(Arc::clone(&files));
     let pins = (entry.output.as_ref(), &entry.inputs, entry.sink.as_ref());
-    log.add_state(BatchId(7), entry.next_watermark_ms, &entry.state, pins).unwrap();
+    log.add_state(BatchId(7), entry.next_watermark_ms, &entry.state, pins, None).unwrap();
     log.add(&CommitEntry { batch: BatchId(8), ..entry.clone() }).unwrap();
     assert_eq!(log.get(BatchId(7)).unwrap(), Some(CommitEntry { batch: BatchId(7), ..entry }));
     let text = |file: &str| String::from_utf8(files.get(file).unwrap().to_vec()).unwrap();

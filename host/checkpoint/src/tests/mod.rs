@@ -27,8 +27,13 @@ fn local() -> (TempDir, Arc<dyn DurableFiles>) {
 
 fn offset(batch: u64, plugin: Option<Digest>) -> OffsetEntry {
     let range = OffsetRange { start: batch.checked_sub(1).map(Into::into), end: Some(batch.into()) };
-    let pin =
-        |digest| PluginPin { digest, declared: digest, wit: "millstream:scalar@1.0.0".into(), config_hash: "0".into() };
+    let pin = |digest| PluginPin {
+        digest,
+        declared: digest,
+        wit: "millstream:scalar@1.0.0".into(),
+        config_hash: "0".into(),
+        canary: None,
+    };
     let state = StatePin {
         schema_id: "s".into(),
         schema_text: "key: word utf8".into(),
@@ -60,5 +65,6 @@ fn commit(batch: u64) -> CommitEntry {
         output: None,
         inputs: BTreeMap::new(),
         sink: None,
+        canary: None,
     }
 }

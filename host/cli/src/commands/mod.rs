@@ -5,6 +5,7 @@ mod checkpoint;
 mod checkpoint_arguments;
 mod compile;
 mod explain;
+mod explain_row;
 mod plugin;
 mod query_arguments;
 mod registry_arguments;
@@ -35,6 +36,8 @@ pub(crate) enum Command {
     Swap(swap::SwapArguments),
     /// Puts the component that ran before in its place again.
     Rollback(rollback::RollbackArguments),
+    /// Puts a row that went out into a folder with everything that made it.
+    ExplainRow(explain_row::ExplainRowArguments),
     /// Runs a batch again as it was, and compares.
     Replay(replay::ReplayArguments),
     /// Shows what running queries do.
@@ -61,6 +64,7 @@ impl Command {
             Self::Run(arguments) => run::run(arguments),
             Self::Check(arguments) => check::run(&arguments),
             Self::Explain(arguments) => explain::run(&arguments),
+            Self::ExplainRow(arguments) => explain_row::run(&arguments),
             Self::Swap(arguments) => swap::run(&arguments),
             Self::Rollback(arguments) => rollback::run(&arguments),
             Self::Replay(arguments) => replay::run(&arguments),

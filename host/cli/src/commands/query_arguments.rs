@@ -4,8 +4,8 @@ use crate::environment;
 use crate::failure::Failure;
 use clap::Args;
 use millstream_runtime::control::RunDir;
-use millstream_runtime::query_file::{self, LoadedQuery, Overrides};
-use std::path::PathBuf;
+use millstream_runtime::query_file::{self, HostPlaces, LoadedQuery, Overrides};
+use std::path::{Path, PathBuf};
 
 /// A query and the flags that change it.
 #[derive(Args)]
@@ -31,6 +31,16 @@ pub(crate) struct QueryArguments {
 }
 
 impl QueryArguments {
+    /// What the operator's file says that does not belong to a query.
+    pub(crate) fn host_places(&self) -> Result<HostPlaces, Failure> {
+        Ok(query_file::load_host_places(self.host_file.as_deref(), &environment::variables())?)
+    }
+
+    /// The query file, or what stands in its place.
+    pub(crate) fn file(&self) -> &Path {
+        &self.query
+    }
+
     /// The query.
     pub(crate) fn load(&self) -> Result<LoadedQuery, Failure> {
         let overrides = Overrides {

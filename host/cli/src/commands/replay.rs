@@ -8,25 +8,28 @@ use crate::session;
 use clap::Args;
 use millstream_common::Fault;
 use millstream_runtime::Export;
+use millstream_runtime::explain_row::{is_row_folder, remake_row};
 use millstream_runtime::replay::{Replay, replay};
 use std::fmt::Write;
 use std::path::PathBuf;
 
 /// Runs a batch again that the checkpoint still has, with the code, the state and the input that it had, and says whether
 /// rows and state come out the same. The query file gives the SQL and the place of the sources; code, offsets, times and
-/// settings are those of the checkpoint. Nothing goes to the sink and nothing is written to the checkpoint.
+/// settings are those of the checkpoint. Nothing goes to the sink and nothing is written to the checkpoint. For a folder of
+/// `millstream explain-row` in place of the query file its row is made again, from the folder alone.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     millstream replay query.toml --batch 41\n  \
     millstream replay query.toml --batch 41 --rows\n  \
-    millstream replay query.toml --batch 41 --out replayed --json\n\n\
+    millstream replay query.toml --batch 41 --out replayed --json\n  \
+    millstream replay row-of-batch-41\n\n\
     Exit codes: 0 the same, 1 something differs.")]
 pub(crate) struct ReplayArguments {
     #[command(flatten)]
     query: QueryArguments,
-    /// The batch.
+    /// The batch; left out for a folder that `millstream explain-row` made, which has one.
     #[arg(long, value_name = "N")]
-    batch: u64,
+    batch: Option<u64>,
     /// Keeps the rows and everything that the replay wrote in this folder, which must be empty or not be there.
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
@@ -40,14 +43,36 @@ pub(crate) struct ReplayArguments {
 
 /// Does it.
 pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), Failure> {
+    if is_row_folder(arguments.query.file()) {
+        return remake(arguments);
+    }
+    let Some(batch) = arguments.batch else {
+        return Err(Failure::query("the batch is missing", Some("say which with `--batch N`")));
+    };
     let query = arguments.query.load()?;
-    let replayed = replay(&session::of_query(&query), &query.spec, arguments.batch, arguments.out.as_deref())?;
+    let replayed = replay(&session::of_query(&query), &query.spec, batch, arguments.out.as_deref())?;
     if arguments.rows {
         let rows = Export::Table.bytes(&replayed.schema, &replayed.rows)?;
         output::print(&String::from_utf8_lossy(&rows))?;
     }
     output::print(&if arguments.json { json(&replayed)? } else { describe(&replayed) })?;
     if replayed.is_same { Ok(()) } else { Err(Failure::said(Fault::Query)) }
+}
+
+/// Makes the row of a folder again.
+fn remake(arguments: &ReplayArguments) -> Result<(), Failure> {
+    let remade = remake_row(&session::of_host(&arguments.query.host_places()?), arguments.query.file())?;
+    if arguments.rows {
+        output::print(&remade.rows.iter().map(|row| format!("{row}\n")).collect::<String>())?;
+    }
+    let said = if remade.is_same { "the same" } else { "it does not come out" };
+    output::print(&match arguments.json {
+        true => {
+            json(&serde_json::json!({ "row": remade.document.row, "isSame": remade.is_same, "rows": remade.rows }))?
+        }
+        false => format!("row        {}\n           {said}\n", remade.document.row),
+    })?;
+    if remade.is_same { Ok(()) } else { Err(Failure::said(Fault::Query)) }
 }
 
 fn describe(replay: &Replay) -> String {

@@ -4,8 +4,8 @@ use super::query_arguments::RunningArguments;
 use crate::failure::Failure;
 use crate::output;
 use clap::Args;
-use millstream_runtime::PluginProgress;
 use millstream_runtime::control::{ControlClient, RunningQuery};
+use millstream_runtime::{CanaryProgress, PluginProgress};
 use std::fmt::Write;
 
 /// Shows one running query with the progress of its last batch, or a line for each of them.
@@ -34,6 +34,20 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<(), Failure> {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "  plugin {} {}{}", plugin.name, plugin.digest, refused.unwrap_or_default());
             let _ = writeln!(text, "    {}", spent(plugin));
+            if let Some(canary) = &plugin.canary {
+                let _ = writeln!(text, "    {}", shown(canary));
+            }
+        }
+        if let Some(tenant) = &progress.tenant {
+            let _ = writeln!(
+                text,
+                "  tenant {}: {} calls, {} rows, {:.1} ms of CPU, {} instances",
+                tenant.name,
+                tenant.calls,
+                tenant.rows,
+                tenant.cpu_us as f64 / 1000.0,
+                tenant.instances
+            );
         }
         for state in &progress.state_operators {
             let _ = writeln!(text, "  state {}: {} rows", state.uid, state.num_rows_total);
@@ -56,6 +70,21 @@ fn spent(plugin: &PluginProgress) -> String {
         ms(plugin.cpu_us),
         plugin.memory_bytes as f64 / f64::from(1 << 20),
     )
+}
+
+/// A canary, and what it has shown.
+fn shown(canary: &CanaryProgress) -> String {
+    let CanaryProgress { share_percent, batches, of_batches, rows, differing, .. } = canary;
+    let candidate = canary.candidate.get(..12).unwrap_or(&canary.candidate);
+    let mut text = format!("canary {candidate} on {share_percent} % of the keys, {batches} of {of_batches} batches: ");
+    text.push_str(&format!("{rows} rows, {differing} answers otherwise"));
+    if let Some(ratio) = canary.cost_ratio {
+        text.push_str(&format!(", {ratio:.2} times the CPU time"));
+    }
+    if let Some(failed) = &canary.failed {
+        text.push_str(&format!(", given up: {failed}"));
+    }
+    text
 }
 
 fn line(query: &RunningQuery) -> String {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod canaries;
 mod checkpoints;
 mod console;
 mod packages;
@@ -12,6 +13,7 @@ mod queries;
 #[path = "../../../wasm/tests/hostile/raw.rs"]
 mod raw;
 mod refusals;
+mod rows;
 #[allow(dead_code, reason = "shared with another test")]
 #[path = "../../../package/tests/registry/server.rs"]
 mod server;

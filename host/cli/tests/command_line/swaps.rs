@@ -4,7 +4,7 @@ use crate::console::{COUNTS, Console, PATIENCE, repository};
 use std::process::Command;
 
 /// Components of the same function: what it adds is what differs.
-fn component(console: &Console, name: &str, body: &str) -> String {
+pub(crate) fn component(console: &Console, name: &str, body: &str) -> String {
     let sdk = repository("guest-sdk/rust").display().to_string();
     let folder = format!("{name}-source");
     console.run(&["plugin", "new", name, "--dir", &folder, "--sdk", &sdk]).expect(0, &[]);

@@ -8,8 +8,10 @@
 
 use crate::row_codec::RowCodec;
 use crate::state_family::{PluginColumns, plugin_state};
-use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch, new_null_array};
+use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch, UInt32Array, new_null_array};
+use arrow::compute::{take, take_arrays};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
+use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
@@ -41,6 +43,18 @@ struct Function {
 
 /// The arguments of every function, and its filter, over the same rows.
 pub(crate) struct Arguments(Vec<(Vec<ArrayRef>, Option<BooleanArray>)>);
+
+impl Arguments {
+    /// Those of some of the rows.
+    pub(crate) fn of_rows(&self, rows: &UInt32Array) -> Result<Self, DataFusionError> {
+        let of_function = |(values, filter): &(Vec<ArrayRef>, Option<BooleanArray>)| {
+            let filter =
+                filter.as_ref().map(|filter| Ok::<_, ArrowError>(take(filter, rows, None)?.as_boolean().clone()));
+            Ok((take_arrays(values, rows, None)?, filter.transpose()?))
+        };
+        self.0.iter().map(of_function).collect::<Result<_, DataFusionError>>().map(Self)
+    }
+}
 
 impl Functions {
     pub(crate) fn try_new(

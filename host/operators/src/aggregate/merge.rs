@@ -9,9 +9,10 @@
 
 use super::functions::Functions;
 use super::keys::KeyColumns;
+use super::lane::{Lane, each_lane, slice_of};
 use super::partial::Groups;
 use crate::partitions::Partition;
-use crate::row_codec::partition_of;
+use crate::row_codec::{EncodedRows, RowCodec, partition_of};
 use crate::{OperatorError, StatePart};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::take_arrays;
@@ -19,6 +20,7 @@ use arrow::datatypes::{FieldRef, SchemaRef};
 use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use millstream_state::{ByteRows, StateError};
+use millstream_wasm::{PluginSlot, Scope, Slice};
 use std::sync::Arc;
 
 /// Groups read back from the store are given out in batches of this many.
@@ -33,6 +35,10 @@ pub(crate) struct AggregatePlan {
     pub(crate) functions: Functions,
     pub(crate) output: SchemaRef,
     pub(crate) description: String,
+    /// The plugins whose functions are among the functions.
+    pub(crate) plugins: Vec<Arc<PluginSlot>>,
+    /// The key that has no say in where the others belong, and the form of the others; `None` when all keys decide.
+    pub(crate) owners: Option<(usize, RowCodec)>,
 }
 
 /// So many groups are merged at a time: few enough that their rows of state, once read, are near when they are written.
@@ -65,6 +71,19 @@ impl AggregatePlan {
     /// The states as a part of a value.
     pub(crate) fn state_part(&self) -> StatePart {
         StatePart::row_of_plugins(self.functions.state_fields(), self.functions.plugin_columns())
+    }
+
+    /// The slice of the keys that a candidate computes, while one does. A single group is never one.
+    pub(crate) fn slice(&self) -> Option<Slice> {
+        slice_of(&self.plugins).filter(|_| !self.keys.is_global())
+    }
+
+    /// The bytes of what decides where keys belong.
+    pub(crate) fn owner_bytes(&self, keys: &[ArrayRef]) -> Result<EncodedRows, DataFusionError> {
+        let Some((left_out, codec)) = &self.owners else { return self.keys.encode(keys) };
+        let mut columns = keys.to_vec();
+        columns.remove(*left_out);
+        Ok(codec.encode(&columns)?)
     }
 
     pub(crate) fn failed(&self, error: impl Into<DataFusionError>) -> OperatorError {
@@ -101,15 +120,17 @@ impl AggregatePlan {
     pub(crate) fn merge(&self, groups: Groups, partitions: &mut [Partition]) -> Result<Merged, OperatorError> {
         let many = groups.len >= GROUPS_FOR_THREADS;
         let shares = self.share_out(groups, partitions.len())?;
-        let mut work: Vec<_> = partitions.iter_mut().zip(shares).filter(|(_, share)| !share.is_empty()).collect();
+        let scope = Scope::current();
+        let numbered = (0..).map(|number| scope.partition(number)).zip(partitions).zip(shares);
+        let mut work: Vec<_> = numbered.filter(|(_, share)| !share.is_empty()).collect();
         let threads = match many && work.len() > 1 {
             true => std::thread::available_parallelism().map_or(1, usize::from).min(work.len()),
             false => 1,
         };
         let mut merged = Merged::default();
         if threads < 2 {
-            for (partition, share) in work {
-                merged.join(self.merge_share(partition, share)?);
+            for ((scope, partition), share) in work {
+                merged.join(scope.enter(|| self.merge_share(partition, share))?);
             }
             return Ok(merged);
         }
@@ -123,8 +144,8 @@ impl AggregatePlan {
                 .map(|jobs| {
                     scope.spawn(move || {
                         let mut merged = Merged::default();
-                        for (partition, share) in jobs {
-                            merged.join(self.merge_share(partition, share)?);
+                        for ((scope, partition), share) in jobs {
+                            merged.join(scope.enter(|| self.merge_share(partition, share))?);
                         }
                         Ok(merged)
                     })
@@ -265,8 +286,25 @@ impl AggregatePlan {
     fn read_rows(&self, keys: &ByteRows, values: &ByteRows, out: &mut Vec<RecordBatch>) -> Result<(), OperatorError> {
         let columns = self.keys.decode(keys.iter()).map_err(|error| self.unreadable(error))?;
         let states = self.functions.codec.decode(values.iter()).map_err(|error| self.unreadable(error))?;
-        out.push(self.rows(Groups { keys: columns, states, len: keys.len() })?);
-        Ok(())
+        self.give_out(Groups { keys: columns, states, len: keys.len() }, out)
+    }
+
+    /// The result rows of groups that were read, each by the code that its key runs in.
+    pub(crate) fn give_out(&self, groups: Groups, out: &mut Vec<RecordBatch>) -> Result<(), OperatorError> {
+        let slice = self.slice();
+        if slice.is_none() {
+            out.push(self.rows(groups)?);
+            return Ok(());
+        }
+        each_lane(slice, |lane| {
+            let Some((slice, is_slice)) = lane else { return Ok(()) };
+            let lane = Lane { slice, is_slice, bytes: &|keys| self.owner_bytes(keys) };
+            let mine = lane.rows(&groups.keys, groups.len).map_err(|error| self.failed(error))?;
+            if !mine.is_empty() {
+                out.push(self.rows(self.pick(&groups, &mine)?)?);
+            }
+            Ok(())
+        })
     }
 }
 

@@ -27,6 +27,7 @@
 
 pub(crate) mod functions;
 pub(crate) mod keys;
+pub(crate) mod lane;
 pub(crate) mod merge;
 mod numbering;
 pub(crate) mod partial;
@@ -38,13 +39,15 @@ use crate::event_order::passed;
 use crate::partitions::Partitions;
 use crate::row_codec::FORMAT;
 use crate::{BatchContext, Operator, OperatorError, OperatorMetrics, StateFamily, StatePart, Stateful};
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use functions::Functions;
 use keys::KeyColumns;
+use lane::{Lane, each_lane};
 use merge::AggregatePlan;
 use millstream_common::{Digest, OutputMode, Watermark};
 use millstream_state::{FamilySpec, Layout};
+use millstream_wasm::Scope;
 use partial::Partial;
 use std::time::Instant;
 
@@ -56,7 +59,8 @@ pub struct Aggregate {
     plan: AggregatePlan,
     mode: OutputMode,
     state: Partitions,
-    partial: Option<Partial>,
+    /// The groups of the batch; second those of a canary's slice.
+    partials: [Option<Partial>; 2],
     metrics: OperatorMetrics,
 }
 
@@ -80,20 +84,27 @@ impl Aggregate {
         };
         let partitions = if keys.is_global() { 1 } else { spec.partitions };
         Ok(Self {
-            plan: AggregatePlan { keys, functions, output: spec.output, description },
+            plan: AggregatePlan {
+                keys,
+                functions,
+                output: spec.output,
+                description,
+                plugins: spec.plugins,
+                owners: None,
+            },
             mode: spec.mode,
             state: Partitions::new(spec.uid, partitions, family),
-            partial: None,
+            partials: [None, None],
             metrics: OperatorMetrics { operator_name: "stateStoreSave".to_owned(), ..OperatorMetrics::default() },
         })
     }
 
-    fn partial(&mut self) -> Result<&mut Partial, OperatorError> {
-        if self.partial.is_none() {
-            let partial = Partial::try_new(&self.plan.keys);
-            self.partial = Some(partial.map_err(|error| self.plan.failed(error))?);
+    fn partial(&mut self, is_slice: bool) -> Result<&mut Partial, OperatorError> {
+        let partial = &mut self.partials[usize::from(is_slice)];
+        if partial.is_none() {
+            *partial = Some(Partial::try_new(&self.plan.keys).map_err(|error| self.plan.failed(error))?);
         }
-        Ok(self.partial.as_mut().expect("it was just made"))
+        Ok(partial.as_mut().expect("it was just made"))
     }
 
     /// The late and the eviction bound of a batch, if this aggregate minds them.
@@ -105,23 +116,35 @@ impl Aggregate {
 
     /// Merges the batch's groups into the state; in update mode they are the result.
     fn merge_batch(&mut self, late: Option<u64>, out: &mut Vec<RecordBatch>) -> Result<(), OperatorError> {
-        let is_global = self.plan.keys.is_global();
-        if is_global {
-            self.partial()?;
+        if self.plan.keys.is_global() {
+            self.partial(false)?;
         }
-        let filled = self.partial.as_mut().filter(|partial| is_global || !partial.is_empty());
+        [false, true]
+            .into_iter()
+            .try_for_each(|is_slice| Scope::current().slice(is_slice).enter(|| self.merge_lane(is_slice, late, out)))
+    }
+
+    /// Merges the groups of a canary's slice, or the others.
+    fn merge_lane(
+        &mut self,
+        is_slice: bool,
+        late: Option<u64>,
+        out: &mut Vec<RecordBatch>,
+    ) -> Result<(), OperatorError> {
+        let is_global = self.plan.keys.is_global();
+        let filled = self.partials[usize::from(is_slice)].as_mut().filter(|partial| is_global || !partial.is_empty());
         let Some(partial) = filled else { return Ok(()) };
         let groups = partial.finish(&self.plan.keys, &self.plan.functions);
         let mut groups = groups.map_err(|error| self.plan.failed(error))?;
         if let Some(late) = late {
-            self.metrics.rows_dropped_by_watermark = self.plan.drop_late(&mut groups, late)?;
+            self.metrics.rows_dropped_by_watermark += self.plan.drop_late(&mut groups, late)?;
         }
         if groups.len == 0 {
             return Ok(());
         }
         let merged = self.plan.merge(groups, self.state.all())?;
         self.state.count_change(merged.added, 0);
-        self.metrics.rows_updated = merged.updated;
+        self.metrics.rows_updated += merged.updated;
         if self.mode == OutputMode::Update {
             for touched in merged.touched {
                 out.push(self.plan.rows(touched)?);
@@ -132,9 +155,9 @@ impl Aggregate {
 
     /// Removes the groups that the watermark passed; in append mode they are the result.
     fn evict(&mut self, through: u64, out: &mut Vec<RecordBatch>) -> Result<(), OperatorError> {
-        for partition in self.state.all() {
+        for (number, partition) in (0..).zip(self.state.all()) {
             if self.mode == OutputMode::Append {
-                self.plan.read(partition, Some(through), out)?;
+                Scope::current().partition(number).enter(|| self.plan.read(partition, Some(through), out))?;
             }
             let removed = partition.store.delete_through(partition.family, through);
             self.metrics.rows_removed += removed.map_err(|error| self.plan.state_failed(error))?;
@@ -163,13 +186,20 @@ impl Operator for Aggregate {
         if rows.num_rows() == 0 {
             return Ok(());
         }
-        self.partial()?;
-        match &mut self.partial {
-            Some(partial) => {
-                partial.add(&self.plan.keys, &self.plan.functions, rows).map_err(|error| self.plan.failed(error))
+        each_lane(self.plan.slice(), |lane| {
+            let is_slice = lane.is_some_and(|(_, is_slice)| is_slice);
+            self.partial(is_slice)?;
+            let plan = &self.plan;
+            let bytes = |keys: &[ArrayRef]| plan.owner_bytes(keys);
+            let lane = lane.map(|(slice, is_slice)| Lane { slice, is_slice, bytes: &bytes });
+            match &mut self.partials[usize::from(is_slice)] {
+                Some(partial) => {
+                    let added = partial.add(&plan.keys, &plan.functions, rows, lane.as_ref());
+                    added.map_err(|error| plan.failed(error))
+                }
+                None => Ok(()),
             }
-            None => Ok(()),
-        }
+        })
     }
 
     fn barrier(&mut self, context: &BatchContext, out: &mut Vec<RecordBatch>) -> Result<(), OperatorError> {
@@ -189,15 +219,15 @@ impl Operator for Aggregate {
         }
         self.metrics.removals_ms = started.elapsed().as_millis() as u64;
         if self.mode == OutputMode::Complete {
-            for partition in self.state.all() {
-                self.plan.read(partition, None, out)?;
+            for (number, partition) in (0..).zip(self.state.all()) {
+                Scope::current().partition(number).enter(|| self.plan.read(partition, None, out))?;
             }
         }
         Ok(())
     }
 
     fn abort(&mut self) {
-        self.partial = None;
+        self.partials = [None, None];
     }
 
     fn stateful(&mut self) -> Option<&mut dyn Stateful> {

@@ -3,10 +3,12 @@
 //! Filled from the first rows of a batch to its barrier, then emptied for the next one. Rows are grouped as they come, so
 //! what is kept is one row per group, not the rows. A batch that failed drops it.
 
-use super::functions::{Accumulators, Functions};
+use super::functions::{Accumulators, Arguments, Functions};
 use super::keys::KeyColumns;
+use super::lane::Lane;
 use super::numbering::Numbering;
-use arrow::array::{ArrayRef, RecordBatch};
+use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow::compute::take_arrays;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::EmitTo;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
@@ -64,14 +66,18 @@ impl Partial {
         self.accumulators.is_none()
     }
 
-    /// Adds rows.
+    /// Adds rows; with a lane only those whose keys are of it.
     pub(crate) fn add(
         &mut self,
         keys: &KeyColumns,
         functions: &Functions,
         rows: &RecordBatch,
+        lane: Option<&Lane<'_>>,
     ) -> Result<(), DataFusionError> {
         let arguments = functions.arguments(rows)?;
+        if let Some(lane) = lane {
+            return self.add_lane(keys, functions, (rows, &arguments), lane);
+        }
         let accumulators = match &mut self.accumulators {
             Some(accumulators) => accumulators,
             none => none.insert(functions.accumulators()?),
@@ -84,6 +90,29 @@ impl Partial {
         for columns in keys.evaluate(rows)? {
             let total = self.numbers.number(&columns, &mut self.indices)?;
             functions.update(accumulators, &arguments, &self.indices, total)?;
+        }
+        Ok(())
+    }
+
+    fn add_lane(
+        &mut self,
+        keys: &KeyColumns,
+        functions: &Functions,
+        (rows, arguments): (&RecordBatch, &Arguments),
+        lane: &Lane<'_>,
+    ) -> Result<(), DataFusionError> {
+        for columns in keys.evaluate(rows)? {
+            let mine = lane.rows(&keys.fold(columns.clone())?, rows.num_rows())?;
+            if mine.is_empty() {
+                continue;
+            }
+            let mine = UInt32Array::from(mine);
+            let accumulators = match &mut self.accumulators {
+                Some(accumulators) => accumulators,
+                none => none.insert(functions.accumulators()?),
+            };
+            let total = self.numbers.number(&take_arrays(&columns, &mine, None)?, &mut self.indices)?;
+            functions.update(accumulators, &arguments.of_rows(&mine)?, &self.indices, total)?;
         }
         Ok(())
     }

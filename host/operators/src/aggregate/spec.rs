@@ -6,6 +6,7 @@ use datafusion::physical_expr::PhysicalExprRef;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_plan::aggregates::PhysicalGroupBy;
 use millstream_common::{OperatorUid, OutputMode};
+use millstream_wasm::PluginSlot;
 use std::sync::Arc;
 
 /// What an aggregate is made of.
@@ -19,6 +20,8 @@ pub struct AggregateSpec {
     pub functions: Vec<Arc<AggregateFunctionExpr>>,
     /// The FILTER clause of each function.
     pub filters: Vec<Option<PhysicalExprRef>>,
+    /// The plugins whose functions are among them.
+    pub plugins: Vec<Arc<PluginSlot>>,
     /// The columns of the rows that come in.
     pub input: SchemaRef,
     /// The columns of the rows that go out: the keys, `__grouping_id` for grouping sets, the functions' results.

@@ -64,6 +64,7 @@ fn spec(
         group_by,
         filters: vec![None; functions.len()],
         functions,
+        plugins: Vec::new(),
         input: Arc::clone(input),
         output: Arc::new(Schema::new(fields)),
         mode,

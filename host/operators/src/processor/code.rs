@@ -1,7 +1,7 @@
 //! What the operator calls: the code of a processor, wherever it runs.
 
 use millstream_wasm::processor::{Invocation, Outcome, Step};
-use millstream_wasm::{PluginSlot, WasmError};
+use millstream_wasm::{PluginSlot, Slice, WasmError};
 use std::sync::Arc;
 
 /// The code of a processor.
@@ -14,6 +14,11 @@ pub trait ProcessorCode: Send + Sync {
     /// # Errors
     /// When the batch must fail.
     fn call(&self, step: &Step, invocation: &Invocation) -> Result<Outcome, WasmError>;
+
+    /// The slice of the keys that other code computes: those come in calls of their own, in the scope of the slice.
+    fn slice(&self) -> Option<Slice> {
+        None
+    }
 }
 
 /// A processor of a plugin; after a swap of the plugin it is the one of that name in the new component.
@@ -33,5 +38,9 @@ impl PluginProcessor {
 impl ProcessorCode for PluginProcessor {
     fn call(&self, step: &Step, invocation: &Invocation) -> Result<Outcome, WasmError> {
         self.slot.call_processor(&self.name, step, invocation)
+    }
+
+    fn slice(&self) -> Option<Slice> {
+        self.slot.slice()
     }
 }

@@ -7,6 +7,7 @@ use arrow::compute::{concat_batches, take};
 use arrow::error::ArrowError;
 use hashbrown::HashMap;
 use millstream_state::ByteRows;
+use millstream_wasm::Slice;
 
 /// Rows of one partition, by key.
 #[derive(Default)]
@@ -19,6 +20,26 @@ pub(super) struct Group {
     rows: Vec<u32>,
     /// The first row of each key.
     firsts: Vec<u32>,
+}
+
+impl Group {
+    /// The keys that are of a slice, or the others, with their rows.
+    pub(super) fn of_lane(&self, slice: Slice, is_slice: bool) -> Self {
+        let mut lane = Self::default();
+        let mut numbers = vec![None; self.keys.len()];
+        for (number, key) in self.keys.iter().enumerate().filter(|(_, key)| slice.has(key) == is_slice) {
+            numbers[number] = Some(lane.firsts.len() as u32);
+            lane.keys.push(key);
+            lane.firsts.push(self.firsts[number]);
+        }
+        for (key, row) in self.key_of_row.iter().zip(&self.rows) {
+            if let Some(number) = numbers[*key as usize] {
+                lane.key_of_row.push(number);
+                lane.rows.push(*row);
+            }
+        }
+        lane
+    }
 }
 
 /// The rows of a batch, shared out.
@@ -66,16 +87,16 @@ impl Groups {
         Ok(Self { whole: Some(whole), key_columns, partitions: groups })
     }
 
-    /// The columns of the keys of a partition, one row each.
-    pub(super) fn key_columns(&self, partition: usize) -> Result<Vec<ArrayRef>, ArrowError> {
-        let firsts = UInt32Array::from(self.partitions[partition].firsts.clone());
+    /// The columns of the keys of a group, one row each.
+    pub(super) fn key_columns(&self, group: &Group) -> Result<Vec<ArrayRef>, ArrowError> {
+        let firsts = UInt32Array::from(group.firsts.clone());
         self.key_columns.iter().map(|column| take(column, &firsts, None)).collect()
     }
 
-    /// Columns of the rows of a partition, in the order of their keys.
-    pub(super) fn columns(&self, partition: usize, of: std::ops::Range<usize>) -> Result<Vec<ArrayRef>, ArrowError> {
+    /// Columns of the rows of a group, in the order of their keys.
+    pub(super) fn columns(&self, group: &Group, of: std::ops::Range<usize>) -> Result<Vec<ArrayRef>, ArrowError> {
         let Some(whole) = &self.whole else { return Ok(Vec::new()) };
-        let rows = UInt32Array::from(self.partitions[partition].rows.clone());
+        let rows = UInt32Array::from(group.rows.clone());
         whole.columns()[of].iter().map(|column| take(column, &rows, None)).collect()
     }
 }

@@ -41,6 +41,7 @@ mod variable;
 pub use code::{PluginProcessor, ProcessorCode};
 pub use spec::ProcessorSpec;
 
+use crate::aggregate::lane::each_lane;
 use crate::event_order::{passed, prefixes};
 use crate::partitions::{Partition, Partitions};
 use crate::{
@@ -51,10 +52,11 @@ use arrow::compute::filter_record_batch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use fault::StateFault;
-use group::Groups;
+use group::{Group, Groups};
 use layout::{StateLayout, StoreFamilies, ms_of_prefix, prefix_of_ms};
 use millstream_common::{BatchId, Watermark};
 use millstream_state::{ByteRows, StateError, StateManifest, StateStore};
+use millstream_wasm::Scope;
 use millstream_wasm::processor::{Invocation, Outcome, Step, TimeMode, Timers};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -182,16 +184,26 @@ impl Processor {
         context: &BatchContext,
         share: &mut Share<'_>,
     ) -> Result<(), OperatorError> {
-        let group = &groups.partitions[partition];
-        if group.keys.is_empty() {
-            return Ok(());
-        }
+        let whole = &groups.partitions[partition];
         let failed = |error| self.failed(error);
-        let key_columns = groups.key_columns(partition).map_err(failed)?;
-        let rows = groups.columns(partition, of).map_err(failed)?;
-        let invocation = self.invocation(key_columns, group.keys.len(), context);
-        let invocation = Invocation { key_of_row: group.key_of_row.clone(), rows, ..invocation };
-        self.call(step, &group.keys, invocation, context, share)
+        each_lane(self.spec.code.slice(), |lane| {
+            let part: Group;
+            let group = match lane {
+                None => whole,
+                Some((slice, is_slice)) => {
+                    part = whole.of_lane(slice, is_slice);
+                    &part
+                }
+            };
+            if group.keys.is_empty() {
+                return Ok(());
+            }
+            let key_columns = groups.key_columns(group).map_err(failed)?;
+            let rows = groups.columns(group, of.clone()).map_err(failed)?;
+            let invocation = self.invocation(key_columns, group.keys.len(), context);
+            let invocation = Invocation { key_of_row: group.key_of_row.clone(), rows, ..invocation };
+            self.call(step, &group.keys, invocation, context, share)
+        })
     }
 
     /// Gives the timers that are due to the code.
@@ -203,17 +215,23 @@ impl Processor {
         }
         let mut by_time: Vec<(Vec<u8>, Vec<u64>)> = due.into_iter().collect();
         by_time.sort_by(|(_, one), (_, other)| one.cmp(other));
-        let (mut keys, mut told) = (ByteRows::new(), Timers::default());
-        for (number, (key, times)) in (0..).zip(&by_time) {
-            keys.push(key);
-            times.iter().for_each(|time| told.push(number, ms_of_prefix(*time)));
-        }
-        let key_columns = self.layout.keys.decode(keys.iter());
-        let key_columns = key_columns.map_err(|error| self.unusable(error.into()))?;
-        let rows = self.spec.signature.input.iter().map(|field| arrow::array::new_empty_array(field.data_type()));
-        let invocation = self.invocation(key_columns, keys.len(), context);
-        let invocation = Invocation { rows: rows.collect(), ..invocation };
-        self.call(&Step::Expire(told), &keys, invocation, context, share)
+        each_lane(self.spec.code.slice(), |lane| {
+            let is_mine = |key: &[u8]| lane.is_none_or(|(slice, is_slice)| slice.has(key) == is_slice);
+            let (mut keys, mut told) = (ByteRows::new(), Timers::default());
+            for (number, (key, times)) in (0..).zip(by_time.iter().filter(|(key, _)| is_mine(key))) {
+                keys.push(key);
+                times.iter().for_each(|time| told.push(number, ms_of_prefix(*time)));
+            }
+            if keys.is_empty() {
+                return Ok(());
+            }
+            let key_columns = self.layout.keys.decode(keys.iter());
+            let key_columns = key_columns.map_err(|error| self.unusable(error.into()))?;
+            let rows = self.spec.signature.input.iter().map(|field| arrow::array::new_empty_array(field.data_type()));
+            let invocation = self.invocation(key_columns, keys.len(), context);
+            let invocation = Invocation { rows: rows.collect(), ..invocation };
+            self.call(&Step::Expire(told), &keys, invocation, context, share)
+        })
     }
 
     /// A call without rows and state.
@@ -375,7 +393,8 @@ impl Operator for Processor {
         let mut result = Ok(());
         for ((partition, store), families) in stores.iter_mut().enumerate().zip(&self.families) {
             let mut share = Share { store: store.store.as_mut(), families, out, done: &mut done };
-            result = self.run(partition, (&initial, &rows), context, &mut share);
+            let scope = Scope::current().partition(partition as u32);
+            result = scope.enter(|| self.run(partition, (&initial, &rows), context, &mut share));
             if result.is_err() {
                 break;
             }

@@ -39,7 +39,7 @@ impl SessionPlan {
             let states = states.map_err(|error| self.groups.unreadable(error))?;
             let encoded = self.encode_owners(&columns).map_err(|error| self.groups.failed(error))?;
             owners.extend((0..rows.len()).map(|row| encoded.row(row).to_vec()));
-            out.push(self.groups.rows(Groups { keys: columns, states, len: rows.len() })?);
+            self.groups.give_out(Groups { keys: columns, states, len: rows.len() }, out)?;
         }
         self.forget_ranges(partition, through, owners)?;
         partition.store.delete_through(partition.family, through).map_err(|source| self.unusable(source))

@@ -25,6 +25,7 @@ use datafusion::error::DataFusionError;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use millstream_state::{ByteRows, StateError};
+use millstream_wasm::Scope;
 
 /// What merging did.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -72,11 +73,13 @@ impl SessionPlan {
         let owners = self.encode_owners(&groups.keys).map_err(|error| self.groups.failed(error))?;
         let batch = Batch { groups, owners, ranges: self.ranges_of(&groups.keys) };
         let mut merged = Merged::default();
-        for (touched, partition) in batch.share_out(partitions.len()).into_iter().zip(partitions) {
+        let shares = batch.share_out(partitions.len());
+        for (number, (touched, partition)) in (0..).zip(shares.into_iter().zip(partitions)) {
             if touched.rows.is_empty() {
                 continue;
             }
-            let part = self.merge_share(partition, &batch, touched)?;
+            let scope = Scope::current().partition(number);
+            let part = scope.enter(|| self.merge_share(partition, &batch, touched))?;
             merged.updated += part.updated;
             merged.removed += part.removed;
             merged.change += part.change;

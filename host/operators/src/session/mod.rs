@@ -40,16 +40,18 @@ mod merge;
 mod plan;
 mod ranges;
 
+use crate::aggregate::lane::{Lane, each_lane};
 use crate::aggregate::partial::Partial;
 use crate::event_order::passed;
 use crate::partitions::Partitions;
 use crate::{
     AggregateSpec, BatchContext, Operator, OperatorError, OperatorMetrics, StateFamily, StateOpener, Stateful,
 };
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use millstream_common::{OutputMode, Watermark};
 use millstream_state::{StateError, StateManifest};
+use millstream_wasm::Scope;
 use plan::SessionPlan;
 use std::time::Instant;
 
@@ -60,7 +62,8 @@ pub struct SessionWindows {
     /// Whether the session carries event time: without it no session is ever late or closed.
     has_event_time: bool,
     state: Partitions,
-    partial: Option<Partial>,
+    /// The groups of the batch; second those of a canary's slice.
+    partials: [Option<Partial>; 2],
     /// Sessions in the store at the last commit, and how many more there are in the open batch.
     sessions: u64,
     change: i64,
@@ -100,31 +103,40 @@ impl SessionWindows {
         let state = Partitions::new(uid, partitions, plan.sessions.clone());
         let operator_name = "sessionWindowStateStoreSaveExec".to_owned();
         let metrics = OperatorMetrics { operator_name, ..OperatorMetrics::default() };
-        Ok(Self { plan, mode, has_event_time, state, partial: None, sessions: 0, change: 0, metrics })
+        Ok(Self { plan, mode, has_event_time, state, partials: [None, None], sessions: 0, change: 0, metrics })
     }
 
     /// Drops what is late of the batch's groups, and merges the others into the state.
     fn merge_batch(&mut self, late: Option<u64>) -> Result<(), OperatorError> {
-        let Some(partial) = self.partial.as_mut().filter(|partial| !partial.is_empty()) else { return Ok(()) };
+        [false, true]
+            .into_iter()
+            .try_for_each(|is_slice| Scope::current().slice(is_slice).enter(|| self.merge_lane(is_slice, late)))
+    }
+
+    /// Merges the groups of a canary's slice, or the others.
+    fn merge_lane(&mut self, is_slice: bool, late: Option<u64>) -> Result<(), OperatorError> {
+        let partial = self.partials[usize::from(is_slice)].as_mut();
+        let Some(partial) = partial.filter(|partial| !partial.is_empty()) else { return Ok(()) };
         let groups = partial.finish(&self.plan.groups.keys, &self.plan.groups.functions);
         let mut groups = groups.map_err(|error| self.plan.groups.failed(error))?;
         if let Some(late) = late {
-            self.metrics.rows_dropped_by_watermark = self.plan.groups.drop_late(&mut groups, late)?;
+            self.metrics.rows_dropped_by_watermark += self.plan.groups.drop_late(&mut groups, late)?;
         }
         let merged = self.plan.merge(&groups, self.state.all())?;
-        self.metrics.rows_updated = merged.updated;
-        self.metrics.rows_removed = merged.removed;
+        self.metrics.rows_updated += merged.updated;
+        self.metrics.rows_removed += merged.removed;
         self.change += merged.change;
         Ok(())
     }
 
     /// Gives out the sessions that are final, in output mode append, or all.
     fn emit(&mut self, eviction: Option<u64>, out: &mut Vec<RecordBatch>) -> Result<(), OperatorError> {
-        for partition in self.state.all() {
+        for (number, partition) in (0..).zip(self.state.all()) {
+            let scope = Scope::current().partition(number);
             if self.mode == OutputMode::Complete {
-                self.plan.groups.read(partition, None, out)?;
+                scope.enter(|| self.plan.groups.read(partition, None, out))?;
             } else if let Some(through) = eviction {
-                let closed = self.plan.close(partition, through, out)?;
+                let closed = scope.enter(|| self.plan.close(partition, through, out))?;
                 self.metrics.rows_removed += closed;
                 self.change -= closed as i64;
             }
@@ -153,13 +165,19 @@ impl Operator for SessionWindows {
             return Ok(());
         }
         let groups = &self.plan.groups;
-        let mut partial = match self.partial.take() {
-            Some(partial) => partial,
-            None => Partial::try_new(&groups.keys).map_err(|error| groups.failed(error))?,
-        };
-        partial.add(&groups.keys, &groups.functions, rows).map_err(|error| groups.failed(error))?;
-        self.partial = Some(partial);
-        Ok(())
+        let bytes = |keys: &[ArrayRef]| groups.owner_bytes(keys);
+        each_lane(groups.slice(), |lane| {
+            let place = &mut self.partials[usize::from(lane.is_some_and(|(_, is_slice)| is_slice))];
+            let mut partial = match place.take() {
+                Some(partial) => partial,
+                None => Partial::try_new(&groups.keys).map_err(|error| groups.failed(error))?,
+            };
+            let lane = lane.map(|(slice, is_slice)| Lane { slice, is_slice, bytes: &bytes });
+            let added = partial.add(&groups.keys, &groups.functions, rows, lane.as_ref());
+            added.map_err(|error| groups.failed(error))?;
+            *place = Some(partial);
+            Ok(())
+        })
     }
 
     fn barrier(&mut self, context: &BatchContext, out: &mut Vec<RecordBatch>) -> Result<(), OperatorError> {
@@ -180,7 +198,7 @@ impl Operator for SessionWindows {
     }
 
     fn abort(&mut self) {
-        self.partial = None;
+        self.partials = [None, None];
     }
 
     fn stateful(&mut self) -> Option<&mut dyn Stateful> {

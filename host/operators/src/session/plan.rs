@@ -9,6 +9,7 @@ use crate::{AggregateSpec, EventTimeKey, EventTimeKind, OperatorError, StateFami
 use arrow::array::{Array, ArrayRef, AsArray, StructArray, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, Fields, TimeUnit, TimestampMicrosecondType};
 use arrow::error::ArrowError;
+use datafusion::error::DataFusionError;
 use millstream_common::Digest;
 use millstream_state::{ByteRows, FamilySpec, Layout};
 use std::sync::Arc;
@@ -21,8 +22,6 @@ pub(super) struct SessionPlan {
     session: usize,
     /// The fields of the session: its start and its end.
     parts: Fields,
-    /// The keys without the session.
-    owners: RowCodec,
     /// By end and keys: the states of each session.
     pub(super) sessions: FamilySpec,
     /// By keys without the session: the ranges of their sessions.
@@ -54,6 +53,7 @@ impl SessionPlan {
         if owners.is_empty() {
             return Err(misfit("it has no key but the session".to_owned()));
         }
+        let owners = RowCodec::try_new(owners).map_err(|error| misbuilt(error.into()))?;
         let texts: Vec<_> = types.iter().map(ToString::to_string).collect();
         let states = functions.state_text();
         let text = format!("sessions, {FORMAT}; keys {}; session {session}; states {states}", texts.join(", "));
@@ -61,10 +61,16 @@ impl SessionPlan {
         Ok(Self {
             session,
             parts,
-            owners: RowCodec::try_new(owners).map_err(|error| misbuilt(error.into()))?,
             sessions: FamilySpec { name: "sessions".into(), layout: Layout::Windowed, schema_id: schema_id.clone() },
             ranges: FamilySpec { name: "ranges".into(), layout: Layout::Hash, schema_id },
-            groups: AggregatePlan { keys, functions, output: spec.output, description },
+            groups: AggregatePlan {
+                keys,
+                functions,
+                output: spec.output,
+                description,
+                plugins: spec.plugins,
+                owners: Some((session, owners)),
+            },
         })
     }
 
@@ -91,10 +97,8 @@ impl SessionPlan {
     }
 
     /// The bytes of the keys without the session.
-    pub(super) fn encode_owners(&self, keys: &[ArrayRef]) -> Result<EncodedRows, ArrowError> {
-        let mut columns = keys.to_vec();
-        columns.remove(self.session);
-        self.owners.encode(&columns)
+    pub(super) fn encode_owners(&self, keys: &[ArrayRef]) -> Result<EncodedRows, DataFusionError> {
+        self.groups.owner_bytes(keys)
     }
 
     /// The range of each row; `None` for rows that have none.

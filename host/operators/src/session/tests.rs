@@ -72,6 +72,7 @@ fn spec(mode: OutputMode, partitions: u32, functions: Vec<Arc<AggregateFunctionE
         group_by,
         filters: vec![None; functions.len()],
         functions,
+        plugins: Vec::new(),
         input,
         output: Arc::new(Schema::new(fields)),
         mode,

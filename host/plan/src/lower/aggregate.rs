@@ -1,6 +1,7 @@
 //! GROUP BY as a stateful operator.
 
 use super::{Lowering, arrow_schema, from_operator, unary};
+use crate::plugins::plugins_of;
 use crate::{PlanError, event_time};
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
@@ -29,6 +30,7 @@ impl Lowering<'_> {
             group_by: self.group_by(&aggregate.group_expr, schema)?,
             functions,
             filters,
+            plugins: plugins_of(&aggregate.aggr_expr),
             input: arrow_schema(&aggregate.input),
             output: Arc::new(aggregate.schema.as_arrow().clone()),
             mode: self.input.mode,

@@ -10,7 +10,7 @@
 mod aggregate;
 mod isolate;
 
-pub(crate) use aggregate::aggregate_function;
+pub(crate) use aggregate::{aggregate_function, plugins_of};
 pub(crate) use isolate::IsolatePluginFaults;
 
 use crate::PlanError;

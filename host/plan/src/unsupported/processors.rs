@@ -21,31 +21,49 @@ pub(super) fn check(plan: &LogicalPlan, mode: OutputMode) -> Verdict {
         Ok(if first.is_ok() { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     });
     visited.map_err(|error| PlanError::from_datafusion(&error))?;
-    first
+    first?;
+    match bare(plan).filter(|_| mode == OutputMode::Complete) {
+        None => Ok(()),
+        Some(processor) => refuse(
+            "processor-complete",
+            format!(
+                "rows of `{}` cannot go out in output mode complete: those that it gave before are not kept",
+                processor.processor_name()
+            ),
+            "aggregate its rows, or use output mode append or update",
+        ),
+    }
+}
+
+/// A processor whose rows are not aggregated.
+fn bare(plan: &LogicalPlan) -> Option<&ProcessorNode> {
+    match ProcessorNode::of_stream(plan) {
+        Some(processor) => Some(processor),
+        None if super::is_aggregation(plan) => None,
+        None => plan.inputs().into_iter().find_map(bare),
+    }
 }
 
 fn check_one(node: &ProcessorNode, mode: OutputMode) -> Verdict {
     let name = node.processor_name();
-    if mode == OutputMode::Complete {
-        return refuse(
-            "processor-complete",
-            format!("`{name}` cannot be used in output mode complete: rows that it gave out are not kept"),
-            "use output mode append or update",
-        );
-    }
-    if let Some(said) = node.mode.filter(|said| *said != mode) {
+    // What is aggregated completely is every row that it ever gave, once.
+    let own = if mode == OutputMode::Complete { OutputMode::Append } else { mode };
+    if let Some(said) = node.mode.filter(|said| *said != own) {
         return refuse(
             "processor-mode",
             format!("`{name}` was called with output mode {said}, and the query has output mode {mode}"),
-            "give both the same output mode",
+            match mode {
+                OutputMode::Complete => "call it with output mode append: its rows are aggregated, each once",
+                _ => "give both the same output mode",
+            },
         );
     }
     let modes = &node.processor.signature.output_modes;
-    if !modes.contains(&mode) {
+    if !modes.contains(&own) {
         let known = modes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         return refuse(
             "processor-mode",
-            format!("`{name}` cannot be used in output mode {mode}: its code says that it may have {known}"),
+            format!("`{name}` cannot be used in output mode {own}: its code says that it may have {known}"),
             "use one of its output modes",
         );
     }
@@ -76,7 +94,7 @@ fn check_one(node: &ProcessorNode, mode: OutputMode) -> Verdict {
     Ok(())
 }
 
-/// What stands above a processor: anything stateful, in output mode append only.
+/// What stands above a processor: anything stateful in output mode append, an aggregation in output mode complete.
 fn check_above(node: &LogicalPlan, mode: OutputMode) -> Verdict {
     let is_join =
         matches!(node, LogicalPlan::Join(_)) && node.inputs().into_iter().filter(|input| has_stream(input)).count() > 1;
@@ -86,7 +104,8 @@ fn check_above(node: &LogicalPlan, mode: OutputMode) -> Verdict {
     }
     for input in node.inputs() {
         let Some(below) = processor_of(input) else { continue };
-        if mode != OutputMode::Append {
+        let is_complete = mode == OutputMode::Complete && super::is_aggregation(node);
+        if mode != OutputMode::Append && !is_complete {
             return refuse_chain(below.processor_name(), mode);
         }
         let is_flat_map = below.form == Form::FlatMapGroupsWithState;

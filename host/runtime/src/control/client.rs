@@ -151,6 +151,17 @@ impl ControlClient {
         self.ask_for_swap(&Request::Rollback { plugin, to, terms: terms.clone() })
     }
 
+    /// Asks to end the canary that runs.
+    ///
+    /// # Errors
+    /// When the query has none.
+    pub fn end_canary(mut self) -> Result<PendingSwap, RuntimeError> {
+        match self.ask(&Request::EndCanary {})? {
+            Answer::Accepted(accepted) => Ok(PendingSwap { client: self, accepted }),
+            other => Err(unexpected(other)),
+        }
+    }
+
     fn ask_for_swap(mut self, request: &Request) -> Result<AskedSwap, RuntimeError> {
         self.wait_at_most(CHECK_TIME)?;
         match self.ask(request)? {

@@ -2,7 +2,7 @@
 
 use super::failed;
 use crate::verdict::VerdictReport;
-use crate::{Progress, RuntimeError};
+use crate::{CanaryTerms, Progress, RuntimeError};
 use millstream_common::{Digest, QueryId, RunId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,8 @@ pub(super) enum Request {
         #[serde(default)]
         terms: SwapTerms,
     },
+    /// End the canary that runs.
+    EndCanary {},
     /// Say what the query does.
     Status {},
     /// Stop after the running batch.
@@ -51,6 +53,9 @@ pub struct SwapTerms {
     pub restore: bool,
     /// How many live batches the candidate has to run beside the query before.
     pub shadow: u64,
+    /// That it computes a share of the keys first, and takes over by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub canary: Option<CanaryTerms>,
 }
 
 /// What the server says.

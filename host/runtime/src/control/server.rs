@@ -3,7 +3,7 @@
 use super::protocol::{Accepted, Answer, Request, RunningQuery, SwapTerms, Taken, read_line, write_line};
 use super::{LINE_TIME, REQUEST_BYTES, RunDir, failed};
 use crate::query_file::QueryFileError;
-use crate::verdict::Verdict;
+use crate::verdict::{Verdict, VerdictReport};
 use crate::{Remake, RuntimeError, StreamingQuery, SwapGrounds, Swapped};
 use millstream_common::{Digest, Hint, describe_chain};
 use millstream_package::PackageReference;
@@ -113,6 +113,17 @@ fn refused(error: &RuntimeError) -> Answer {
     Answer::Refused { reason: describe_chain(error), hint: error.hint() }
 }
 
+/// Why a component cannot begin with a share of the keys.
+fn refused_canary(report: &VerdictReport) -> Option<Answer> {
+    if report.migration.is_empty() && !report.restores {
+        return None;
+    }
+    // Rows that are written under migrated keys could not be taken back by the code that knows the old ones.
+    let reason = "there is no canary of a component whose state is made anew".to_owned();
+    let hint = "let it run beside the query with `--shadow N`, then swap it for all keys".to_owned();
+    Some(Answer::Refused { reason, hint: Some(hint) })
+}
+
 struct Serving {
     query: Arc<StreamingQuery>,
     file: Option<PathBuf>,
@@ -181,6 +192,7 @@ impl Serving {
             Request::Swap { plugin, component, terms } => {
                 self.swap(&mut writer, || Ok((plugin, component_of(&self.query, &component)?)), ("swap", &terms))
             }
+            Request::EndCanary {} => self.end_canary(&mut writer),
             Request::Rollback { plugin, to, terms } => {
                 let earlier = || self.earlier(plugin, to.as_deref()).map_err(|error| refused(&error));
                 self.swap(&mut writer, earlier, ("rollback", &terms))
@@ -214,6 +226,11 @@ impl Serving {
             Ok(named) => named,
             Err(refused) => return write_line(writer, &refused),
         };
+        if let Some((canary, _)) = self.query.running_canary().filter(|(canary, _)| *canary == plugin) {
+            let reason = format!("plugin `{canary}` has a canary");
+            let hint = "wait until it has ended, or end it with `millstream rollback --canary`".to_owned();
+            return write_line(writer, &Answer::Refused { reason, hint: Some(hint) });
+        }
         let mut restores = terms.restore;
         let asked = match restores {
             true => self.query.verdict_of_restoring(&plugin, &bytes, terms.batches),
@@ -252,6 +269,9 @@ impl Serving {
                 Err(error) => return write_line(writer, &refused(&error)),
             },
         };
+        if let Some(answer) = terms.canary.as_ref().and_then(|_| refused_canary(&report)) {
+            return write_line(writer, &answer);
+        }
         let digest = Digest::of(&bytes);
         let remake = match (restores, report.migration.is_empty()) {
             (true, _) => Some(Remake::Restore),
@@ -259,7 +279,25 @@ impl Serving {
             (false, true) => None,
         };
         let grounds = SwapGrounds::of(by, &report, terms.approve && report.verdict == Verdict::NeedsApproval);
-        match self.query.swap_on(&plugin, bytes, grounds, remake) {
+        let queued = match &terms.canary {
+            Some(canary) => self.query.canary(&plugin, bytes, grounds, canary.clone()),
+            None => self.query.swap_on(&plugin, bytes, grounds, remake),
+        };
+        match queued {
+            Ok(answer) => {
+                write_line(writer, &Answer::Accepted(Accepted { digest }))?;
+                write_line(writer, &self.outcome(&answer))
+            }
+            Err(error) => write_line(writer, &refused(&error)),
+        }
+    }
+
+    /// Lets the running code compute all keys again.
+    fn end_canary(&self, writer: &mut &UnixStream) -> Result<(), RuntimeError> {
+        let Some((plugin, digest)) = self.query.running_canary() else {
+            return write_line(writer, &Answer::Refused { reason: "the query has no canary".into(), hint: None });
+        };
+        match self.query.end_canary(&plugin) {
             Ok(answer) => {
                 write_line(writer, &Answer::Accepted(Accepted { digest }))?;
                 write_line(writer, &self.outcome(&answer))

@@ -1,11 +1,11 @@
 //! A checkpoint as people want to see it.
 
 use super::CheckpointPlace;
-use crate::query::families_of;
 use crate::query::progress::iso_ms;
+use crate::query::{families_of, percent};
 use crate::{QuerySpec, RuntimeError, Session, offline_store};
 use millstream_checkpoint::{
-    Checkpoint, CheckpointError, CommitEntry, LeaseRecord, OffsetEntry, OffsetRange, ResumePoint,
+    CanaryPin, Checkpoint, CheckpointError, CommitEntry, LeaseRecord, OffsetEntry, OffsetRange, ResumePoint,
 };
 use millstream_common::{BatchId, OperatorUid};
 use millstream_state::{StateManifest, StateStore};
@@ -78,6 +78,29 @@ pub struct PluginSummary {
     pub declared: String,
     /// The world that it speaks.
     pub wit: String,
+    /// The candidate that computed a slice of the keys, and what it had shown before the batch; `None` without one.
+    pub canary: Option<CanarySummary>,
+}
+
+/// A canary in one batch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CanarySummary {
+    /// The candidate.
+    pub candidate: String,
+    /// Its share of the keys, such as `10 %`.
+    pub share: String,
+    /// Its first batch.
+    pub first_batch: u64,
+    /// Batches that had keys of the slice, of those that are done.
+    pub batches: u64,
+    /// After so many of them it takes over.
+    pub of_batches: u64,
+    /// Rows of the slice.
+    pub rows: u64,
+    /// Rows, groups and keys at which it answered otherwise than the running code.
+    pub differing: u64,
+    /// Why it was given up, if it was.
+    pub failed: Option<String>,
 }
 
 /// The state of one operator.
@@ -147,7 +170,7 @@ pub fn checkpoint(
         defined: ends(&offsets),
         done: ends(&commits),
         next: next(&point),
-        last: last.map(batch),
+        last: last.map(|last| batch(last, commit)),
         state: commit.map_or_else(|| Ok(Vec::new()), |commit| state(&checkpoint, commit, last, count_keys))?,
     })
 }
@@ -180,10 +203,29 @@ fn ends(batches: &[BatchId]) -> Option<(u64, u64)> {
     Some((batches.first()?.0, batches.last()?.0))
 }
 
-fn batch(entry: &OffsetEntry) -> BatchSummary {
+fn canary(pin: &CanaryPin, commit: Option<&CommitEntry>) -> CanarySummary {
+    let told = commit.filter(|commit| commit.batch >= pin.first).and_then(|commit| commit.canary.clone());
+    let tally = told.unwrap_or_default();
+    CanarySummary {
+        candidate: pin.candidate.to_string(),
+        share: percent(pin.share),
+        first_batch: pin.first.0,
+        batches: tally.batches,
+        of_batches: pin.batches,
+        rows: tally.rows,
+        differing: tally.differing,
+        failed: tally.failed,
+    }
+}
+
+fn batch(entry: &OffsetEntry, commit: Option<&CommitEntry>) -> BatchSummary {
     let plugins = entry.plugins.iter().map(|(name, pin)| {
-        let plugin =
-            PluginSummary { digest: pin.digest.to_string(), declared: pin.declared.to_string(), wit: pin.wit.clone() };
+        let plugin = PluginSummary {
+            digest: pin.digest.to_string(),
+            declared: pin.declared.to_string(),
+            wit: pin.wit.clone(),
+            canary: pin.canary.as_ref().map(|pin| canary(pin, commit)),
+        };
         (name.clone(), plugin)
     });
     BatchSummary {

@@ -1,10 +1,11 @@
 //! Which code a query ran since when, and what was said of it before.
 
 use super::CheckpointPlace;
+use crate::query::percent;
 use crate::query::progress::iso_ms;
 use crate::verdict::resume_point;
 use crate::{RuntimeError, Session};
-use millstream_checkpoint::{Checkpoint, OffsetEntry, ResumePoint, SwapEntry};
+use millstream_checkpoint::{CanaryEvent, Checkpoint, OffsetEntry, ResumePoint, SwapEntry};
 use millstream_common::Digest;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +17,27 @@ pub struct CodeHistory {
     pub plugin: String,
     /// The components that it ran.
     pub components: Vec<CodeSpan>,
+    /// The candidates that computed a share of the keys, oldest first.
+    pub canaries: Vec<CanarySpan>,
+}
+
+/// A canary, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CanarySpan {
+    /// The candidate.
+    pub digest: String,
+    /// Its share of the keys, such as `10 %`.
+    pub share: String,
+    /// Its first batch.
+    pub from_batch: u64,
+    /// Its last batch; `None` while it runs.
+    pub to_batch: Option<u64>,
+    /// The verdict on it.
+    pub verdict: String,
+    /// `running`, `promoted`, `rolled back`.
+    pub outcome: String,
+    /// Why it ended, and what it had shown; `None` while it runs.
+    pub why: Option<String>,
 }
 
 /// A component, and the batches that it ran.
@@ -93,16 +115,44 @@ pub fn history(session: &Session, place: &CheckpointPlace) -> Result<Vec<CodeHis
         if components.is_empty() {
             components.push(span(pin.digest, first.get(plugin).copied().unwrap_or(0), "start"));
         }
-        histories.push(CodeHistory { plugin: plugin.clone(), components });
+        histories.push(CodeHistory { plugin: plugin.clone(), components, canaries: canaries(plugin, &swaps) });
     }
     Ok(histories)
 }
 
 /// Whether a swap was defined; one that a crash undid was not.
 fn has_happened(entry: &SwapEntry, last: &OffsetEntry) -> bool {
-    let runs = |(plugin, to): (&String, Digest)| last.plugins.get(plugin).is_some_and(|pin| pin.digest == to);
-    entry.batch < last.batch
-        || entry.batch == last.batch && entry.swaps.iter().all(|(plugin, record)| runs((plugin, record.to)))
+    entry.batch < last.batch || entry.batch == last.batch && entry.is_of(last)
+}
+
+/// The canaries of a plugin.
+fn canaries(plugin: &str, swaps: &[SwapEntry]) -> Vec<CanarySpan> {
+    let mut spans: Vec<CanarySpan> = Vec::new();
+    for entry in swaps {
+        let Some(record) = entry.canaries.get(plugin) else { continue };
+        let outcome = match record.event {
+            CanaryEvent::Begun => {
+                spans.push(CanarySpan {
+                    digest: record.candidate.to_string(),
+                    share: percent(record.share),
+                    from_batch: entry.batch.0,
+                    to_batch: None,
+                    verdict: record.why.clone(),
+                    outcome: "running".to_owned(),
+                    why: None,
+                });
+                continue;
+            }
+            CanaryEvent::Promoted => "promoted",
+            CanaryEvent::RolledBack => "rolled back",
+        };
+        if let Some(span) = spans.last_mut().filter(|span| span.to_batch.is_none()) {
+            span.to_batch = Some(entry.batch.0.saturating_sub(1));
+            span.outcome = outcome.to_owned();
+            span.why = Some(record.why.clone());
+        }
+    }
+    spans
 }
 
 /// The batch in which a plugin came, where the offset log still knows that it was not there before.

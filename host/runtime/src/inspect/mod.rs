@@ -17,10 +17,11 @@ mod verify;
 
 pub(crate) use checkpoint::manifests;
 pub use checkpoint::{
-    BatchSummary, CheckpointSummary, LeaseSummary, PartitionSummary, PluginSummary, StateSummary, checkpoint, resumes,
+    BatchSummary, CanarySummary, CheckpointSummary, LeaseSummary, PartitionSummary, PluginSummary, StateSummary,
+    checkpoint, resumes,
 };
 pub use component::{ColumnReport, ComponentReport, FunctionReport, StateReport, component};
-pub use history::{CodeHistory, CodeSpan, history};
+pub use history::{CanarySpan, CodeHistory, CodeSpan, history};
 pub use millstream_wasm::build::{
     BuildError, Language, Profile, Project, build_plugin, find_sdk, guest_target_dir, test_plugin,
 };

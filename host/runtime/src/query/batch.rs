@@ -12,12 +12,15 @@
 //!
 //! A crash between any two of them leaves a checkpoint from which the same batch is run again, or the next one.
 
+use super::canary;
 use super::fork::{Output, Ran};
 use super::input_digest;
 use super::late_rows;
 use super::output_digest::output_digest;
 use super::prepared;
-use super::progress::{PluginProgress, Progress, SinkProgress, SourceProgress, StateOperatorProgress, iso_ms, rate};
+use super::progress::{
+    PluginProgress, Progress, SinkProgress, SourceProgress, StateOperatorProgress, TenantProgress, iso_ms, rate,
+};
 use super::recovery::RetainedFiles;
 use super::run::QueryRun;
 use super::swap;
@@ -63,7 +66,7 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
 
     run.lease.renew(run.clock.now_ms())?;
     if !definition.is_logged {
-        if let Some(swaps) = swap::log_entry(&run.unlogged, entry.batch, entry.batch_time_ms) {
+        if let Some(swaps) = swap::log_entry(&run.unlogged, &run.unlogged_canaries, entry.batch, entry.batch_time_ms) {
             run.checkpoint.swap_log().put(&swaps)?;
         }
         run.checkpoint.offset_log().add(entry)?;
@@ -71,6 +74,7 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
         for swap in run.unlogged.drain(..) {
             swap.logged(entry.batch);
         }
+        run.unlogged_canaries.clear();
         release_before(run, entry)?;
     }
     timer.step(run, "walCommit");
@@ -82,11 +86,8 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
     timer.step(run, "getBatch");
 
     let shown = run.tap.is_open().then(|| inputs.clone());
-    let context = context(run, entry);
-    let rows = run
-        .pipeline
-        .run(&mut inputs, &context)
-        .map_err(|source| RuntimeError::Batch { batch: entry.batch, source: Box::new(source) })?;
+    let rows = computed(run, entry, (&mut inputs, definition.is_logged), true)?;
+    let tally = canary::tally(run);
     let manifests = prepare_state(run)?;
     let mut letters = dead_letters(run, entry);
     let output = if run.settings.output_digests { Some(digest(run, entry.batch, &rows)?) } else { None };
@@ -106,8 +107,9 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
     run.lease.renew(run.clock.now_ms())?;
     let sink = prepared::about_to_be_done(run);
     let pins = (output.as_ref(), &pins, sink.as_ref());
-    run.checkpoint.commit_log().add_state(entry.batch, next_watermark, &manifests, pins)?;
+    run.checkpoint.commit_log().add_state(entry.batch, next_watermark, &manifests, pins, tally.as_ref())?;
     prepared::is_done(run);
+    canary::done(&mut run.plugins, tally);
     done(run, entry, manifests)?;
     prepared::commit(run)?;
     timer.step(run, "commitOffsets");
@@ -118,6 +120,55 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
         run.tap.show(LiveBatch { entry: OffsetEntry::clone(entry), slots: run.slots.clone(), inputs, ran });
     }
     Ok(progress)
+}
+
+/// The rows that a batch reads, per place where they enter.
+pub(super) fn inputs(run: &mut QueryRun, entry: &OffsetEntry) -> Result<Vec<Vec<RecordBatch>>, RuntimeError> {
+    run.batch_time.set_ms(entry.batch_time_ms);
+    run.begin_batch(entry.batch, entry.batch_time_ms);
+    Ok(read(run, entry)?.0)
+}
+
+/// What a logged batch gives on these rows. Nothing goes out, and the state stays as it was.
+pub(super) fn probe(
+    run: &mut QueryRun,
+    entry: &OffsetEntry,
+    mut inputs: Vec<Vec<RecordBatch>>,
+) -> Result<Vec<RecordBatch>, RuntimeError> {
+    // That a candidate fails on other rows says nothing about the batch.
+    let rows = computed(run, entry, (&mut inputs, true), false);
+    run.pipeline.abort();
+    drop((run.pipeline.take_late_rows(), run.pipeline.take_event_times()));
+    for plugin in &run.plugins {
+        drop((plugin.slot.take_dead_letters(), plugin.slot.take_metrics(), plugin.slot.take_canary_figures()));
+    }
+    rows
+}
+
+/// Runs the operators over the rows of a batch; once more without a canary when its candidate fails.
+fn computed(
+    run: &mut QueryRun,
+    entry: &OffsetEntry,
+    (inputs, is_logged): (&mut [Vec<RecordBatch>], bool),
+    falls_back: bool,
+) -> Result<Vec<RecordBatch>, RuntimeError> {
+    if is_logged {
+        canary::follow(run, entry)?;
+    }
+    canary::enter(run, entry, is_logged)?;
+    run.batch_time.set_ms(entry.batch_time_ms);
+    run.begin_batch(entry.batch, entry.batch_time_ms);
+    let context = context(run, entry);
+    let has_canary = falls_back && run.plugins.iter().any(|plugin| plugin.canary.is_some());
+    let again = has_canary.then(|| inputs.to_vec());
+    let mut rows = run.pipeline.run(inputs, &context);
+    if let Some(mut inputs) = again.filter(|_| rows.is_err())
+        && canary::fall_back(run, entry)?
+    {
+        run.pipeline.abort();
+        rows = run.pipeline.run(&mut inputs, &context);
+    }
+    rows.map_err(|source| RuntimeError::Batch { batch: entry.batch, source: Box::new(source) })
 }
 
 /// What went out, to be held against another run of the batch.
@@ -260,7 +311,9 @@ fn purge(run: &mut QueryRun, batch: BatchId) -> Result<(), RuntimeError> {
     if batch.0 < retained || !batch.0.is_multiple_of((retained / 2).clamp(10, 50)) {
         return Ok(());
     }
-    let mut in_use: Vec<Digest> = run.plugins.iter().map(|plugin| plugin.slot.digest()).collect();
+    let running = run.plugins.iter().map(|plugin| plugin.slot.digest());
+    let candidates = run.plugins.iter().filter_map(|plugin| plugin.canary.as_ref());
+    let mut in_use: Vec<Digest> = running.chain(candidates.map(|canary| canary.pin.candidate)).collect();
     // A rollback goes back to these, however long ago that was.
     in_use.extend(run.checkpoint.swap_log().newest_from()?);
     let purged = run.checkpoint.purge(batch, &in_use)?;
@@ -394,6 +447,7 @@ fn progress(
         sources: sources.collect(),
         sink: SinkProgress { description: run.sink.description(), num_output_rows: report.rows as i64 },
         plugins: run.plugins.iter().map(plugin_progress).collect(),
+        tenant: run.plugins.iter().find_map(tenant_progress),
     }
 }
 
@@ -410,8 +464,25 @@ fn plugin_progress(plugin: &super::open::RunningPlugin) -> PluginProgress {
         memory_bytes: metrics.memory_bytes,
         traps: metrics.traps,
         throttled_us: metrics.throttled_us,
+        canary: plugin.canary.as_ref().map(canary::progress),
         swap_refused: plugin.swap_refused.clone(),
     }
+}
+
+fn tenant_progress(plugin: &super::open::RunningPlugin) -> Option<TenantProgress> {
+    let (name, spent) = plugin.slot.tenant_spent()?;
+    let micros = |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    Some(TenantProgress {
+        name,
+        calls: spent.calls,
+        rows: spent.rows,
+        cpu_us: micros(spent.cpu),
+        memory_bytes: spent.memory_bytes,
+        memory_high_bytes: spent.memory_high_bytes,
+        instances: spent.instances,
+        traps: spent.traps,
+        throttled_us: micros(spent.throttled),
+    })
 }
 
 fn event_time(entry: &OffsetEntry, seen: &[EventTimeSeen]) -> BTreeMap<String, String> {

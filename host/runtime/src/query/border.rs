@@ -74,6 +74,7 @@ pub(super) fn take(run: &mut QueryRun, request: &SwapRequest) -> Result<Result<U
         next_watermark_ms: base.next_watermark_ms,
         state,
         output: None,
+        canary: None,
         inputs: BTreeMap::new(),
         sink: None,
     };
@@ -152,10 +153,13 @@ fn plan(run: &QueryRun) -> Result<StreamingPlan, RuntimeError> {
 
 fn define(run: &mut QueryRun, entry: &OffsetEntry, swap: &Unlogged) -> Result<(), RuntimeError> {
     run.lease.renew(run.clock.now_ms())?;
-    if let Some(swaps) = log_entry(std::slice::from_ref(swap), entry.batch, entry.batch_time_ms) {
+    if let Some(swaps) = log_entry(std::slice::from_ref(swap), &run.unlogged_canaries, entry.batch, entry.batch_time_ms)
+    {
         run.checkpoint.swap_log().put(&swaps)?;
     }
-    Ok(run.checkpoint.offset_log().add(entry)?)
+    run.checkpoint.offset_log().add(entry)?;
+    run.unlogged_canaries.clear();
+    Ok(())
 }
 
 /// The old component goes on.

@@ -1,9 +1,10 @@
 //! A query on a thread of its own, and the handle to it (Spark's `StreamingQuery`).
 
 use super::border::Remake;
+use super::canary::CanaryTerms;
 use super::progress::{Progress, iso_ms};
 use super::run::QueryRun;
-use super::swap::{SwapGrounds, SwapQueue, SwapRequest, Swapped};
+use super::swap::{EndRequest, SwapGrounds, SwapQueue, SwapRequest, Swapped};
 use super::tap::Tap;
 use crate::query_file::QueryFileError;
 use crate::streams::StreamingQueryManager;
@@ -284,8 +285,46 @@ impl StreamingQuery {
             self.slot(plugin)?.check_swap(&component)?;
         }
         let (reply, answer) = channel();
-        self.swaps.push(SwapRequest { plugin: plugin.to_owned(), component, bytes, grounds, remake, reply });
+        let plugin = plugin.to_owned();
+        self.swaps.push(SwapRequest { plugin, component, bytes, grounds, remake, canary: None, reply });
         Ok(answer)
+    }
+
+    /// Lets a component compute a share of the keys from the next border on, whose rows go out as all others do. After so
+    /// many batches it takes over by itself; when it fails, or costs too much, it is given up by itself. The receiver gets
+    /// its first batch, or why it could not begin.
+    ///
+    /// # Errors
+    /// When the query has no such plugin, or a component that needs other state or does not fit: nothing has changed then.
+    pub fn canary(
+        &self,
+        plugin: &str,
+        bytes: Vec<u8>,
+        grounds: SwapGrounds,
+        terms: CanaryTerms,
+    ) -> Result<Receiver<Result<Swapped, String>>, RuntimeError> {
+        let component = self.host.load(plugin, &bytes)?;
+        self.slot(plugin)?.check_swap(&component)?;
+        let (reply, answer) = channel();
+        let (plugin, canary) = (plugin.to_owned(), Some(terms));
+        self.swaps.push(SwapRequest { plugin, component, bytes, grounds, remake: None, canary, reply });
+        Ok(answer)
+    }
+
+    /// Ends the canary of a plugin at the next border: the code that runs computes all keys again.
+    ///
+    /// # Errors
+    /// When the query has no such plugin.
+    pub fn end_canary(&self, plugin: &str) -> Result<Receiver<Result<Swapped, String>>, RuntimeError> {
+        self.slot(plugin)?;
+        let (reply, answer) = channel();
+        self.swaps.end_canary(EndRequest { plugin: plugin.to_owned(), reply });
+        Ok(answer)
+    }
+
+    /// The plugin that had a canary in the last batch, and its candidate.
+    pub fn running_canary(&self) -> Option<(String, Digest)> {
+        self.slots.iter().find_map(|slot| Some((slot.name().to_owned(), slot.candidate()?.digest())))
     }
 
     /// A component by the name that a person gave it: a file, or a reference to a package. Where the host file demands a

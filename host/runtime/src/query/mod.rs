@@ -12,6 +12,7 @@
 
 mod batch;
 mod border;
+mod canary;
 mod changes;
 mod fork;
 mod handle;
@@ -29,6 +30,8 @@ mod swap;
 mod tap;
 
 pub use border::Remake;
+pub use canary::CanaryTerms;
+pub(crate) use canary::percent;
 pub use changes::{ColumnChange, QueryChange};
 pub(crate) use changes::{advice, describe as describe_changes, families_of, operators as state_changes};
 pub(crate) use fork::{Fork, ForkOptions, Output, Ran};

@@ -1,5 +1,6 @@
 //! Opens everything a run needs: plugins, tables, plan, sources, sink.
 
+use super::canary::RunningCanary;
 use super::planned::Components;
 use super::recovery::Recovered;
 use crate::spec::{PluginSpec, QuerySpec, StreamSpec, TableSpec};
@@ -39,6 +40,8 @@ pub(crate) struct RunningPlugin {
     pub(super) config: Digest,
     /// Why the last swap that was asked for did not happen.
     pub(super) swap_refused: Option<String>,
+    /// The candidate that computes a slice of the keys, while there is one.
+    pub(super) canary: Option<RunningCanary>,
 }
 
 /// Loads the plugins: each with the component that the next batch must run.
@@ -71,7 +74,7 @@ pub(super) fn plugins(
         let slot =
             PluginSlot::new(&spec.name, Arc::clone(host), Arc::clone(&component), spec.limits.clone(), spec.on_fault);
         slot.check_granted(&component)?;
-        running.push(RunningPlugin { slot, bytes, declared, config, swap_refused: None });
+        running.push(RunningPlugin { slot, bytes, declared, config, swap_refused: None, canary: None });
     }
     Ok(running)
 }

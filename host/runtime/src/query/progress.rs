@@ -44,6 +44,9 @@ pub struct Progress {
     pub sink: SinkProgress,
     /// The plugins, with the digest that this batch ran.
     pub plugins: Vec<PluginProgress>,
+    /// The tenant that pays for them, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<TenantProgress>,
 }
 
 /// One stateful operator in a [`Progress`].
@@ -171,9 +174,65 @@ pub struct PluginProgress {
     /// Microseconds that calls waited because the plugin or its tenant had spent its CPU time.
     #[serde(default)]
     pub throttled_us: u64,
+    /// The candidate that computes a slice of the keys, while there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<CanaryProgress>,
     /// Why the last swap that was asked for did not happen, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap_refused: Option<String>,
+}
+
+/// A canary in a [`Progress`], with what it has shown so far.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CanaryProgress {
+    /// The digest of the candidate.
+    pub candidate: String,
+    /// Its share of the keys, in percent.
+    pub share_percent: f64,
+    /// Its first batch.
+    pub first_batch: u64,
+    /// Batches that had keys of the slice.
+    pub batches: u64,
+    /// After so many of them it takes over.
+    pub of_batches: u64,
+    /// Rows of the slice.
+    pub rows: u64,
+    /// Rows, groups and keys at which it answered otherwise than the running code.
+    pub differing: u64,
+    /// One of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub example: Option<String>,
+    /// How many times the CPU time of the running code it takes; left out when both took too little to tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_ratio: Option<f64>,
+    /// Why it is given up at the next border, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+}
+
+/// The tenant of a query in a [`Progress`]: what all plugins of its queries have spent together in this process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TenantProgress {
+    /// Its name in the host file.
+    pub name: String,
+    /// Calls over the boundary.
+    pub calls: u64,
+    /// Rows handed over.
+    pub rows: u64,
+    /// Microseconds of CPU time spent in calls.
+    pub cpu_us: u64,
+    /// Bytes that instances have now.
+    pub memory_bytes: u64,
+    /// The most bytes that instances had at a time.
+    pub memory_high_bytes: u64,
+    /// Instances that live now.
+    pub instances: u64,
+    /// Calls that ended in a trap, at the deadline, at a limit, or in nonsense.
+    pub traps: u64,
+    /// Microseconds that calls waited because the tenant had spent its CPU time.
+    pub throttled_us: u64,
 }
 
 /// `rows` per `ms`, as rows per second with one decimal; `None` when that is no number.

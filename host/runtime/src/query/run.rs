@@ -2,6 +2,7 @@
 
 use super::batch::{Definition, execute};
 use super::border::{self, Remake};
+use super::canary::{self, CanaryTerms};
 use super::input_digest::InputPins;
 use super::late_rows;
 use super::open::{self, RunningPlugin, RunningSource};
@@ -10,14 +11,14 @@ use super::prepared::{self, Prepared, Remains};
 use super::progress::Progress;
 use super::recovery::{self, Recovered, RetainedFiles};
 use super::restart::{self, Later};
-use super::swap::{self, SwapGrounds, SwapQueue, SwapRequest, Swapped, Unlogged};
+use super::swap::{self, EndRequest, SwapGrounds, SwapQueue, SwapRequest, Swapped, Unlogged};
 use super::tap::Tap;
 use crate::{QuerySpec, RuntimeError, Session, Settings, repartition};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use millstream_checkpoint::{
-    Checkpoint, CheckpointError, ConnectorPin, Lease, LeaseHolder, OffsetEntry, OffsetRange, PluginPin, ResumePoint,
-    StateSchemas,
+    CanaryRecord, Checkpoint, CheckpointError, ConnectorPin, Lease, LeaseHolder, OffsetEntry, OffsetRange, PluginPin,
+    ResumePoint, StateSchemas,
 };
 use millstream_common::{
     BatchId, BatchTime, Clock, Digest, DurableFiles, OperatorUid, OutputMode, QueryId, ReadLimit, RunId, ScopedFiles,
@@ -29,7 +30,7 @@ use millstream_sink::{Sink, SinkContext};
 use millstream_source::Offset;
 use millstream_state::{LogStore, MemoryBudget, StateError, StateManifest, StateStore, StoreOptions};
 use millstream_wasm::{BatchStamp, PluginHost};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
@@ -83,6 +84,10 @@ pub struct QueryRun {
     /// What the last batch that was read had of sources that are on their word.
     pub(super) read_before: Option<(BatchId, InputPins)>,
     pub(super) unlogged: Vec<Unlogged>,
+    /// What became of canaries since the last entry of the offset log.
+    pub(super) unlogged_canaries: Vec<(String, CanaryRecord)>,
+    /// On a fork: the plugins whose component is not that of the log. They have no canary.
+    pub(super) given: BTreeSet<String>,
     pub(super) last_trigger_ms: Option<i64>,
     pub(super) is_bounded_read: bool,
     pub(super) logical: String,
@@ -215,8 +220,8 @@ impl QueryRun {
             late,
             next: recovered.next_batch(),
             last_batch_time_ms: recovered.last_batch_time_ms(),
-            unfinished: match recovered.point {
-                ResumePoint::Rerun { entry, .. } => Some(Arc::new(entry)),
+            unfinished: match &recovered.point {
+                ResumePoint::Rerun { entry, .. } => Some(Arc::new(entry.clone())),
                 _ => None,
             },
             checkpoint,
@@ -226,11 +231,14 @@ impl QueryRun {
             fed: None,
             read_before: None,
             unlogged,
+            unlogged_canaries: Vec::new(),
+            given: components.map(|given| given.keys().cloned().collect()).unwrap_or_default(),
             last_trigger_ms: None,
             is_bounded_read: false,
             logical: plan.logical,
             temporary,
         };
+        canary::recover(&mut run, &recovered)?;
         for later in later {
             // Nobody waits for this answer: a refusal is in the log, in progress, and below.
             let Later { plugin, grounds, remake } = later;
@@ -242,7 +250,7 @@ impl QueryRun {
             }
             let (reply, _) = channel();
             let (plugin, bytes) = (plugin.name, plugin.component);
-            run.swaps.push(SwapRequest { plugin, component, bytes, grounds, remake, reply });
+            run.swaps.push(SwapRequest { plugin, component, bytes, grounds, remake, canary: None, reply });
         }
         run.store_components()?;
         if run.trigger == Trigger::AvailableNow {
@@ -299,8 +307,41 @@ impl QueryRun {
     ) -> Result<Receiver<Result<Swapped, String>>, RuntimeError> {
         let component = self.host.load(plugin, &bytes)?;
         let (reply, answer) = channel();
-        self.swaps.push(SwapRequest { plugin: plugin.to_owned(), component, bytes, grounds, remake, reply });
+        let plugin = plugin.to_owned();
+        self.swaps.push(SwapRequest { plugin, component, bytes, grounds, remake, canary: None, reply });
         Ok(answer)
+    }
+
+    /// Lets a component wait for the next border to compute a slice of the keys from there on, as
+    /// [`StreamingQuery::canary`](super::StreamingQuery::canary) does.
+    ///
+    /// # Errors
+    /// When the bytes are no component of our world.
+    pub fn canary(
+        &self,
+        plugin: &str,
+        bytes: Vec<u8>,
+        grounds: SwapGrounds,
+        terms: CanaryTerms,
+    ) -> Result<Receiver<Result<Swapped, String>>, RuntimeError> {
+        let component = self.host.load(plugin, &bytes)?;
+        let (reply, answer) = channel();
+        let (plugin, canary) = (plugin.to_owned(), Some(terms));
+        self.swaps.push(SwapRequest { plugin, component, bytes, grounds, remake: None, canary, reply });
+        Ok(answer)
+    }
+
+    /// Ends the canary of a plugin at the next border.
+    pub fn end_canary(&self, plugin: &str) -> Receiver<Result<Swapped, String>> {
+        let (reply, answer) = channel();
+        self.swaps.end_canary(EndRequest { plugin: plugin.to_owned(), reply });
+        answer
+    }
+
+    /// The component that computes a slice of the keys of a plugin, while one does.
+    pub fn candidate(&self, plugin: &str) -> Option<Digest> {
+        let running = self.plugins.iter().find(|running| running.slot.name() == plugin)?;
+        running.canary.as_ref().map(|canary| canary.pin.candidate)
     }
 
     /// The digest of the component that a plugin runs now.
@@ -315,10 +356,29 @@ impl QueryRun {
 
     /// Takes the swaps that wait: this is the border between two batches. One whose state is made anew is a batch of its own.
     fn take_swaps(&mut self) -> Result<(), RuntimeError> {
+        canary::settle(self);
+        for request in self.swaps.take_ends() {
+            let current = self.digest(&request.plugin);
+            match canary::end(self, &request.plugin, "somebody ended it").zip(current) {
+                Some((record, current)) => {
+                    self.unlogged.push(Unlogged::end_of_canary(request, (record.candidate, current)));
+                }
+                None => request.refuse(),
+            }
+        }
         for request in self.swaps.take_waiting(&mut self.plugins) {
-            let taken = match request.remake {
-                Some(_) => border::take(self, &request)?,
-                None => swap::put_in_place(&mut self.plugins, &self.checkpoint, &request),
+            if request.grounds.by == "restart" {
+                canary::end(self, &request.plugin, "the query file names another component");
+            }
+            let blocked = self.plugins.iter().find_map(|plugin| {
+                let is_meant = request.remake.is_some() || plugin.slot.name() == request.plugin;
+                (plugin.canary.is_some() && is_meant).then(|| canary::has_canary(plugin.slot.name()))
+            });
+            let taken = match (blocked, &request.canary, &request.remake) {
+                (Some(why), _, _) => Err(why),
+                (None, Some(terms), _) => canary::begin(self, &request, terms),
+                (None, None, Some(_)) => border::take(self, &request)?,
+                (None, None, None) => swap::put_in_place(&mut self.plugins, &self.checkpoint, &request),
             };
             let plugin = self.plugins.iter_mut().find(|plugin| plugin.slot.name() == request.plugin);
             match taken {
@@ -550,6 +610,7 @@ pub(super) fn pin(plugin: &RunningPlugin) -> PluginPin {
         declared: plugin.declared,
         wit: plugin.slot.component().wit_version().to_owned(),
         config_hash: plugin.config.to_string(),
+        canary: plugin.canary.as_ref().map(|canary| canary.pin.clone()),
     }
 }
 

@@ -7,11 +7,12 @@
 //! A refused swap changes nothing. A crash before the offset entry: the old code goes on; after it: the new.
 
 use super::border::Remake;
+use super::canary::CanaryTerms;
 use super::open::RunningPlugin;
 use crate::RuntimeError;
 use crate::verdict::VerdictReport;
 use bytes::Bytes;
-use millstream_checkpoint::{Checkpoint, SwapEntry, SwapRecord};
+use millstream_checkpoint::{CanaryRecord, Checkpoint, SwapEntry, SwapRecord};
 use millstream_common::{BatchId, Digest};
 use millstream_wasm::Component;
 use std::collections::{BTreeMap, VecDeque};
@@ -67,6 +68,8 @@ pub struct SwapRequest {
     pub(super) grounds: SwapGrounds,
     /// What is made of the state; `None` when it stays as it is.
     pub(super) remake: Option<Remake>,
+    /// Of which share of the keys, if it is to be a canary first.
+    pub(super) canary: Option<CanaryTerms>,
     pub(super) reply: Sender<Result<Swapped, String>>,
 }
 
@@ -77,6 +80,19 @@ impl SwapRequest {
     }
 }
 
+/// The canary of a plugin is to end.
+pub(super) struct EndRequest {
+    pub(super) plugin: String,
+    pub(super) reply: Sender<Result<Swapped, String>>,
+}
+
+impl EndRequest {
+    /// Says that there is no canary to end.
+    pub(super) fn refuse(&self) {
+        answer(&self.reply, Err(format!("plugin `{}` has no canary", self.plugin)));
+    }
+}
+
 /// The swaps that wait for the next border.
 #[derive(Clone, Default)]
 pub(super) struct SwapQueue(Arc<Mutex<Waiting>>);
@@ -84,6 +100,8 @@ pub(super) struct SwapQueue(Arc<Mutex<Waiting>>);
 #[derive(Default)]
 struct Waiting {
     requests: VecDeque<SwapRequest>,
+    /// Plugins whose canary is to end.
+    ends: Vec<EndRequest>,
     /// Swaps that were refused before they got here: plugin and reason, for its progress.
     refused: Vec<(String, String)>,
     /// Why no border comes any more.
@@ -98,6 +116,20 @@ impl SwapQueue {
             None => waiting.requests.push_back(request),
             Some(reason) => answer(&request.reply, Err(reason.clone())),
         }
+    }
+
+    /// Ends the canary of a plugin at the next border.
+    pub(super) fn end_canary(&self, request: EndRequest) {
+        let mut waiting = self.lock();
+        match &waiting.closed {
+            None => waiting.ends.push(request),
+            Some(reason) => answer(&request.reply, Err(reason.clone())),
+        }
+    }
+
+    /// The canaries that are to end.
+    pub(super) fn take_ends(&self) -> Vec<EndRequest> {
+        std::mem::take(&mut self.lock().ends)
     }
 
     /// Takes note that a swap was refused before it got here.
@@ -125,6 +157,9 @@ impl SwapQueue {
         for request in self.take_all() {
             answer(&request.reply, Err(reason.to_owned()));
         }
+        for request in self.take_ends() {
+            answer(&request.reply, Err(reason.to_owned()));
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -141,12 +176,41 @@ pub(super) struct Unlogged {
     /// What became of the state, when it did not simply stay.
     state: Option<String>,
     reply: Option<Sender<Result<Swapped, String>>>,
+    /// Whether all keys change their code; the log of swaps tells the rest otherwise.
+    is_swap: bool,
 }
 
 impl Unlogged {
     /// A component that took another's place because the query file names it.
     pub(super) fn by_restart(plugin: &str, from: Digest, to: Digest, grounds: SwapGrounds) -> Self {
-        Self { plugin: plugin.to_owned(), from, to, grounds, state: None, reply: None }
+        Self { plugin: plugin.to_owned(), from, to, grounds, state: None, reply: None, is_swap: true }
+    }
+
+    /// A component that takes over because its canary has shown enough.
+    pub(super) fn by_canary(plugin: &str, from: Digest, to: Digest, shown: String) -> Self {
+        let verdict = "its canary has shown enough".to_owned();
+        let grounds = SwapGrounds { by: "canary".to_owned(), verdict, approved: false, findings: vec![shown] };
+        Self { plugin: plugin.to_owned(), from, to, grounds, state: None, reply: None, is_swap: true }
+    }
+
+    /// A component that computes a slice of the keys.
+    pub(super) fn of_canary(request: &SwapRequest, from: Digest) -> Self {
+        Self {
+            plugin: request.plugin.clone(),
+            from,
+            to: request.component.digest(),
+            grounds: request.grounds.clone(),
+            state: None,
+            reply: Some(request.reply.clone()),
+            is_swap: false,
+        }
+    }
+
+    /// The canary of a plugin that ends because somebody asked for that.
+    pub(super) fn end_of_canary(request: EndRequest, (candidate, current): (Digest, Digest)) -> Self {
+        let EndRequest { plugin, reply } = request;
+        let grounds = SwapGrounds::unasked("rollback");
+        Self { plugin, from: candidate, to: current, grounds, state: None, reply: Some(reply), is_swap: false }
     }
 
     /// A component that takes over at a border of its own.
@@ -158,6 +222,7 @@ impl Unlogged {
             grounds: request.grounds.clone(),
             state: Some(state.to_owned()),
             reply: Some(request.reply.clone()),
+            is_swap: true,
         }
     }
 
@@ -170,16 +235,22 @@ impl Unlogged {
 }
 
 /// What the swap log says of swaps before a batch; `None` without any.
-pub(super) fn log_entry(unlogged: &[Unlogged], batch: BatchId, time_ms: i64) -> Option<SwapEntry> {
+pub(super) fn log_entry(
+    unlogged: &[Unlogged],
+    canaries: &[(String, CanaryRecord)],
+    batch: BatchId,
+    time_ms: i64,
+) -> Option<SwapEntry> {
     let mut swaps: BTreeMap<String, SwapRecord> = BTreeMap::new();
-    for swap in unlogged {
+    for swap in unlogged.iter().filter(|swap| swap.is_swap) {
         let SwapGrounds { by, verdict, approved, findings } = swap.grounds.clone();
         // Of several at one border only the way from the first to the last can be seen in the offset log.
         let from = swaps.get(&swap.plugin).map_or(swap.from, |earlier| earlier.from);
         let record = SwapRecord { from, to: swap.to, by, verdict, approved, findings, state: swap.state.clone() };
         swaps.insert(swap.plugin.clone(), record);
     }
-    (!swaps.is_empty()).then_some(SwapEntry { batch, time_ms, swaps })
+    let canaries: BTreeMap<String, CanaryRecord> = canaries.iter().cloned().collect();
+    (!swaps.is_empty() || !canaries.is_empty()).then_some(SwapEntry { batch, time_ms, swaps, canaries })
 }
 
 /// Puts a component in place whose state is the old one's; between batches only. `Err` says why it could not be, and the
@@ -201,7 +272,7 @@ pub(super) fn put_in_place(
     put().map_err(|error| millstream_common::describe_chain(&error))?;
     tracing::info!(plugin = %request.plugin, from = %from.short(), to = %to.short(), "swapped");
     let (plugin, grounds, reply) = (request.plugin.clone(), request.grounds.clone(), Some(request.reply.clone()));
-    Ok(Unlogged { plugin, from, to, grounds, state: None, reply })
+    Ok(Unlogged { plugin, from, to, grounds, state: None, reply, is_swap: true })
 }
 
 fn answer(reply: &Sender<Result<Swapped, String>>, answer: Result<Swapped, String>) {

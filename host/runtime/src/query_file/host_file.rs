@@ -17,6 +17,7 @@
 //! memory_max = "256 MiB"                         # no plugin gets more
 //! deadline = "1 second"
 //! deadline_max = "10 seconds"
+//! cpu_per_call = "500 ms"                        # CPU time of one call; without it only the deadline counts
 //! result = "64 MiB"
 //! result_max = "64 MiB"
 //! log = "64 KiB"                                 # lines of log that one call may write
@@ -37,6 +38,7 @@
 //! http = ["api.example.com", "*.example.org:8443"]
 //! http_private = false                           # also at addresses of private networks and of this machine
 //! http_response = "8 MiB"
+//! http_ca = "inside.pem"                          # authorities that are trusted beside those of this machine
 //!
 //! [tenants.acme]                                 # what all plugins of queries with `tenant = "acme"` spend together
 //! cpu_per_second = "2 seconds"
@@ -124,6 +126,7 @@ pub(super) struct RawGrants {
     pub(super) result_max: Option<Spanned<Scalar>>,
     pub(super) log: Option<Spanned<Scalar>>,
     pub(super) instances: Option<Spanned<Scalar>>,
+    pub(super) cpu_per_call: Option<Spanned<Scalar>>,
     pub(super) cpu_per_second: Option<Spanned<Scalar>>,
     pub(super) cpu_beyond: Option<Spanned<String>>,
     pub(super) component_max: Option<Spanned<Scalar>>,

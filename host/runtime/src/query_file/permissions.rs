@@ -3,15 +3,19 @@
 use super::QueryFileError;
 use super::scalar::{DottedScalars, Scalar};
 use super::size;
-use super::text::SourceText;
-use millstream_wasm::{AskedAnew, HttpGrant, Permissions};
+use super::text::{self, SourceText};
+use millstream_wasm::{AskedAnew, HttpGrant, Permissions, check_authorities};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 use toml::Spanned;
 
 /// Bytes of one response, where the host file says nothing, and the most.
 const RESPONSE: u64 = 8 << 20;
 const RESPONSE_MAX: u64 = 1 << 30;
+/// The most bytes of a file of certificates.
+const CERTIFICATES: u64 = 4 << 20;
 
 /// `[grants.NAME]`.
 #[derive(Debug, Default, Deserialize)]
@@ -28,6 +32,7 @@ pub(super) struct RawPermissions {
     #[serde(default)]
     http_private: bool,
     http_response: Option<Spanned<Scalar>>,
+    http_ca: Option<Spanned<String>>,
 }
 
 /// The grants of a host file by the name of the plugin; `config` is granted as an empty set of options.
@@ -52,9 +57,18 @@ fn permissions(text: &SourceText, plugin: &str, raw: &RawPermissions) -> Result<
                 .map_err(|reason| text.invalid(raw, key("http_response"), value, reason))?
         }
     };
+    let http_authorities = match &raw.http_ca {
+        None => None,
+        Some(file) => {
+            let path = text.resolve(file.get_ref());
+            let pem = text::read_bytes(Path::new(&path), CERTIFICATES, "a file of certificates")?;
+            check_authorities(&pem).map_err(|reason| text.invalid(file, key("http_ca"), file.get_ref(), reason))?;
+            Some(Arc::from(pem))
+        }
+    };
     let http = (!hosts.is_empty()).then_some(HttpGrant { hosts, private: raw.http_private, response_bytes });
-    let config = raw.config.then(BTreeMap::new);
-    Ok(Permissions { config, clock: raw.clock, random: raw.random, http, ..Permissions::default() })
+    let (config, clock, random) = (raw.config.then(BTreeMap::new), raw.clock, raw.random);
+    Ok(Permissions { config, clock, random, http, http_authorities, ..Permissions::default() })
 }
 
 /// `[plugins] asked_anew`: what follows when new code asks for more than the code before it, and has it granted.

@@ -42,6 +42,8 @@ pub(super) struct PluginGrants {
     deadline: Grant<Duration>,
     result: Grant<u64>,
     log_bytes_per_call: u64,
+    /// CPU time of one call.
+    cpu_per_call: Option<Duration>,
     account: AccountLimits,
 }
 
@@ -53,6 +55,7 @@ impl Default for PluginGrants {
             deadline: Grant { default: (limits.deadline, Origin::Default), maximum: DEADLINE },
             result: Grant { default: (limits.result_bytes, Origin::Default), maximum: RESULT_BYTES },
             log_bytes_per_call: limits.log_bytes_per_call,
+            cpu_per_call: None,
             account: AccountLimits::default(),
         }
     }
@@ -79,6 +82,7 @@ pub(super) fn grants(text: &SourceText, raw: &RawGrants) -> Result<PluginGrants,
         deadline: grant(text, grants.deadline, ("deadline", &raw.deadline), &raw.deadline_max, deadline)?,
         result: grant(text, grants.result, ("result", &raw.result), &raw.result_max, result)?,
         log_bytes_per_call,
+        cpu_per_call: accounts::cpu(text, "plugins.cpu_per_call".into(), &raw.cpu_per_call)?,
         account,
     })
 }
@@ -168,6 +172,7 @@ pub(super) fn plugin(
         deadline: deadline.0,
         result_bytes: result.0,
         log_bytes_per_call: grants.log_bytes_per_call,
+        cpu_per_call: grants.cpu_per_call,
         permissions: Arc::new(permissions::of_plugin(
             text,
             name,

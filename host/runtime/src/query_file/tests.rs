@@ -399,6 +399,18 @@ fn the_operator_grants_permissions_to_names() {
     let error = load(host("[grants.p]\nhttp = [\"http://a\"]"), &query("")).unwrap_err();
     assert!(error.to_string().contains("`http://a` is no host"), "{error}");
     assert!(load(host("[grants.p]\nfiles = true"), &query("")).is_err());
+
+    let authority = include_str!("../../../wasm/src/permissions/http/certificates/authority.pem");
+    let with_ca = |pem: &str| {
+        let host = "[grants.p]\nhttp = [\"inside\"]\nhttp_ca = \"ca.pem\"";
+        let files = [("p", ""), ("query.toml", &*query("")), ("host.toml", host), ("ca.pem", pem)];
+        Files::new(&files).load(&[], Overrides::default())
+    };
+    let loaded = with_ca(authority).unwrap();
+    let trusted = &loaded.spec.plugins[0].limits.permissions;
+    assert_eq!(trusted.http_authorities.as_deref(), Some(authority.as_bytes()));
+    let error = with_ca("none").unwrap_err().to_string();
+    assert!(error.contains("grants.p.http_ca") && error.contains("no certificate"), "{error}");
 }
 
 #[test]
@@ -408,12 +420,12 @@ fn accounts_and_compiling_are_the_operators() {
     let load = |host: &str, query: &str| {
         Files::new(&[("p", ""), ("query.toml", query), ("host.toml", host)]).load(&[], Overrides::default())
     };
-    let host = "[plugins]\nlog = \"1 KiB\"\ninstances = 7\ncpu_per_second = \"500 ms\"\ncpu_beyond = \"reject\"\n\
+    let host = "[plugins]\nlog = \"1 KiB\"\ncpu_per_call = \"50 ms\"\ninstances = 7\ncpu_per_second = \"500 ms\"\ncpu_beyond = \"reject\"\n\
                 component_max = \"1 MiB\"\ncompile_time = \"10 seconds\"\ncompile_memory = \"1 GiB\"\ncache = \"here\"\n\
                 cache_size = \"10 MiB\"\n[tenants.acme]\ncpu_per_second = \"2 seconds\"\nmemory = \"1 GiB\"\ninstances = 9";
     let loaded = load(host, &of_tenant).unwrap();
     let limits = &loaded.spec.plugins[0].limits;
-    assert_eq!(limits.log_bytes_per_call, 1 << 10);
+    assert_eq!((limits.log_bytes_per_call, limits.cpu_per_call), (1 << 10, Some(Duration::from_millis(50))));
     let account = &limits.account;
     assert_eq!((account.instances, account.cpu_per_second), (Some(7), Some(Duration::from_millis(500))));
     assert_eq!(account.beyond, millstream_wasm::Beyond::Reject);
@@ -430,7 +442,13 @@ fn accounts_and_compiling_are_the_operators() {
 
     assert_eq!(load("[plugins]\ncache = \"off\"", &query).unwrap().plugin_host.cache, None);
     assert!(load("", &of_tenant).unwrap_err().to_string().contains("no [tenants] entry"));
-    for wrong in ["instances = 0", "cpu_per_second = \"0 s\"", "cpu_beyond = \"cry\"", "compile_time = \"0 s\""] {
+    for wrong in [
+        "instances = 0",
+        "cpu_per_call = \"0 s\"",
+        "cpu_per_second = \"0 s\"",
+        "cpu_beyond = \"cry\"",
+        "compile_time = \"0 s\"",
+    ] {
         assert!(load(&format!("[plugins]\n{wrong}"), &query).is_err(), "{wrong}");
     }
 }

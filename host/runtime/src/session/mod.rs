@@ -1,5 +1,6 @@
 //! The library's way in: sessions, readers, frames, writers, with Spark's names.
 
+mod created_functions;
 mod data_frame;
 mod grouped;
 mod operations;
@@ -18,12 +19,12 @@ use crate::spec::{PluginSpec, StateLimits, TableSpec};
 use crate::streams::StreamingQueryManager;
 use crate::{RuntimeError, Settings};
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use millstream_common::{Clock, DurableFiles, SystemClock};
 use millstream_plan::FramePlanner;
 use millstream_sink::{SinkFactory, SinkRegistry};
 use millstream_source::connectors::plugin;
-use millstream_source::{SourceRegistry, SourceSpec};
+use millstream_source::{SourceFactory, SourceRegistry, SourceSpec};
 use millstream_wasm::{Gate, PluginHost, PluginHostOptions, PluginSlot};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -188,11 +189,18 @@ impl Session {
         data_frame::static_table(self, table)
     }
 
-    /// A query in SQL over the temporary views, as they are now.
+    /// A query in SQL over the temporary views, as they are now. `CREATE FUNCTION name USING COMPONENT 'file';` in front of it
+    /// makes a plugin of the session, whose functions later queries may call as well; without a query behind it the frame is
+    /// empty.
     ///
     /// # Errors
     /// When it does not parse, or names what is not there.
     pub fn sql(&self, sql: &str) -> Result<DataFrame, RuntimeError> {
+        let (functions, sql) = millstream_plan::leading_functions(sql)?;
+        self.create_functions(&functions)?;
+        if sql.trim().is_empty() && !functions.is_empty() {
+            return self.create_data_frame(Arc::new(Schema::empty()), Vec::new());
+        }
         let mut views: Vec<(String, DataFrame)> = Vec::new();
         for name in millstream_plan::frame::relations_of(sql)? {
             let found = lock(&self.inner.views).get(&name.to_lowercase()).cloned();
@@ -307,6 +315,13 @@ impl Session {
     pub(crate) fn with_sink(&self, format: &str, factory: Arc<dyn SinkFactory>) -> Self {
         let mut session = self.clone();
         session.sinks.register(format, factory);
+        session
+    }
+
+    /// This session with one more source.
+    pub(crate) fn with_source(&self, format: &str, factory: Arc<dyn SourceFactory>) -> Self {
+        let mut session = self.clone();
+        session.sources.register(format, factory);
         session
     }
 

@@ -6,17 +6,19 @@
 //!
 //! Answers of the world differ from one day to the next: a batch that is run again may get others.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use millstream_common::Digest;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Method, Url};
+use reqwest::{Certificate, Client, Method, Url};
 use wasmtime::StoreContextMut;
 use wasmtime::component::{ComponentType, Lift, Lower};
 
@@ -37,6 +39,9 @@ pub struct HttpGrant {
     /// Bytes of one response.
     pub response_bytes: u64,
 }
+
+/// Certificates as PEM.
+type Authorities = Option<Arc<[u8]>>;
 
 /// A host, or all hosts below one: `api.example.com`, `*.example.com`, `example.com:8443`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,16 +130,20 @@ pub(super) fn send(
     if requests.len() > REQUESTS {
         return Err(Denied("it sends more than 256 requests at once").into());
     }
-    Ok((send_all(&grant, requests, state.deadline)?,))
+    Ok((send_all((&grant, &state.permissions.http_authorities), requests, state.deadline)?,))
 }
 
-fn send_all(grant: &HttpGrant, requests: Vec<Request>, deadline: Instant) -> wasmtime::Result<Answers> {
+fn send_all(
+    (grant, authorities): (&HttpGrant, &Authorities),
+    requests: Vec<Request>,
+    deadline: Instant,
+) -> wasmtime::Result<Answers> {
     static RUNTIME: LazyLock<std::io::Result<tokio::runtime::Runtime>> = LazyLock::new(|| {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         builder.worker_threads(2).max_blocking_threads(8).thread_name("millstream-http").enable_all().build()
     });
     let runtime = RUNTIME.as_ref().map_err(|e| wasmtime::format_err!("no thread for requests: {e}"))?;
-    let client = client(grant.private)?;
+    let client = client(grant.private, authorities)?;
     let mut answers = Vec::with_capacity(requests.len());
     let mut requests = requests.into_iter().peekable();
     while requests.peek().is_some() {
@@ -164,23 +173,50 @@ fn send_all(grant: &HttpGrant, requests: Vec<Request>, deadline: Instant) -> was
     Ok(answers)
 }
 
-/// One client for each kind of grant: connections are kept, and never to an address that was not checked.
-fn client(private: bool) -> wasmtime::Result<Client> {
-    static PUBLIC: LazyLock<Result<Client, String>> = LazyLock::new(|| make_client(false));
-    static PRIVATE: LazyLock<Result<Client, String>> = LazyLock::new(|| make_client(true));
-    let client = if private { &PRIVATE } else { &PUBLIC };
-    (**client).clone().map_err(|e| wasmtime::format_err!("no client for requests: {e}"))
+/// What tells clients apart: whether private addresses may be reached, and which authorities are trusted.
+type ClientKind = (bool, Option<Digest>);
+
+/// One client for each kind of grant: connections are kept, and never to an address that was not checked, nor to one
+/// that showed a certificate of an authority that this grant does not trust.
+fn client(private: bool, authorities: &Authorities) -> wasmtime::Result<Client> {
+    static CLIENTS: LazyLock<Mutex<HashMap<ClientKind, Client>>> = LazyLock::new(Mutex::default);
+    let kind = (private, authorities.as_ref().map(|pem| Digest::of(pem)));
+    let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(client) = clients.get(&kind) {
+        return Ok(client.clone());
+    }
+    let client = make_client(private, authorities.as_deref())
+        .map_err(|e| wasmtime::format_err!("no client for requests: {}", chain(&e)))?;
+    clients.insert(kind, client.clone());
+    Ok(client)
 }
 
-fn make_client(private: bool) -> Result<Client, String> {
-    Client::builder()
+fn make_client(private: bool, authorities: Option<&[u8]>) -> reqwest::Result<Client> {
+    let mut builder = Client::builder()
         .redirect(Policy::none())
         .no_proxy()
         .dns_resolver(Arc::new(Resolver { private }))
         .connect_timeout(Duration::from_secs(10))
-        .pool_idle_timeout(Duration::from_secs(30))
-        .build()
-        .map_err(|e| e.to_string())
+        .pool_idle_timeout(Duration::from_secs(30));
+    if let Some(pem) = authorities {
+        for authority in Certificate::from_pem_bundle(pem)? {
+            builder = builder.add_root_certificate(authority);
+        }
+    }
+    builder.build()
+}
+
+/// Whether requests could be sent with these certificates, PEM, trusted.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn check_authorities(pem: &[u8]) -> Result<(), String> {
+    match Certificate::from_pem_bundle(pem) {
+        Ok(found) if found.is_empty() => return Err("there is no certificate in it".into()),
+        Ok(_) => {}
+        Err(error) => return Err(chain(&error)),
+    }
+    make_client(false, Some(pem)).map(drop).map_err(|error| chain(&error))
 }
 
 async fn send_one(

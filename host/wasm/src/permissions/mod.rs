@@ -13,11 +13,12 @@ mod http;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, WasmStr};
 
-pub use http::{HostPattern, HttpGrant};
+pub use http::{HostPattern, HttpGrant, check_authorities};
 
 use crate::limits::HostState;
 use crate::wasi::Denied;
@@ -37,6 +38,9 @@ pub struct Permissions {
     pub random: bool,
     /// Where it may send requests to.
     pub http: Option<HttpGrant>,
+    /// Certificates, as PEM, of authorities that its requests trust beside those of this machine: for hosts of a network
+    /// that has its own.
+    pub http_authorities: Option<Arc<[u8]>>,
     /// What follows when new code asks for what the code before it did not ask for.
     pub anew: AskedAnew,
 }

@@ -8,45 +8,42 @@
 //!
 //! It knows no rows and no policies.
 
-use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use super::code::{Request, Role};
 use super::outcome::PluginMetrics;
 use super::{PluginSlot, locked};
 use crate::account::CpuClock;
 use crate::call::{Failure, Instance};
-use crate::component::Component;
 use crate::error::WasmError;
 use crate::export::Export;
 use crate::stamp::CallStamp;
 
 pub(super) struct Caller<'a> {
     slot: &'a PluginSlot,
-    component: &'a Arc<Component>,
+    request: &'a Request,
     /// The instance, and whether it has been called before.
     instance: Option<(Instance, bool)>,
     metrics: PluginMetrics,
     start: Instant,
     /// Runs from the first call on.
     clock: Option<CpuClock>,
+    /// CPU time for making instances: no canary is judged by it.
+    start_cpu: Duration,
     stamp: CallStamp,
 }
 
 impl<'a> Caller<'a> {
-    pub(super) fn new(slot: &'a PluginSlot, component: &'a Arc<Component>) -> Self {
-        Self::at(slot, component, slot.take_stamp())
-    }
-
-    /// Calls that have a place in the batch of their own.
-    pub(super) fn at(slot: &'a PluginSlot, component: &'a Arc<Component>, stamp: CallStamp) -> Self {
+    pub(super) fn new(slot: &'a PluginSlot, request: &'a Request) -> Self {
         Self {
             slot,
-            component,
+            request,
             instance: None,
             metrics: PluginMetrics::default(),
             start: Instant::now(),
             clock: None,
-            stamp,
+            start_cpu: Duration::ZERO,
+            stamp: request.stamp,
         }
     }
 
@@ -80,7 +77,9 @@ impl<'a> Caller<'a> {
         if let Some((_, used)) = &self.instance {
             return Ok(*used);
         }
-        let (instance, used) = self.slot.take_instance(self.component)?;
+        let clock = self.request.canary.as_ref().map(|_| CpuClock::start());
+        let (instance, used) = self.slot.take_instance(&self.request.code)?;
+        self.start_cpu += clock.map_or(Duration::ZERO, CpuClock::passed);
         self.instance = Some((instance, used));
         Ok(used)
     }
@@ -109,16 +108,25 @@ impl<'a> Caller<'a> {
     /// Gives the instance back and counts.
     pub(super) fn end(self, rows: usize, output_rows: usize, faults: usize) {
         if let Some((instance, _)) = self.instance {
-            self.slot.give_back(self.component, instance);
+            self.request.code.keep(instance, self.slot.limits.idle_instances);
         }
         let cpu_us = self.clock.map_or(0, |clock| self.slot.settle(clock));
+        if let Some(canary) = &self.request.canary {
+            canary.count(self.request.role, cpu_us.saturating_sub(super::micros(self.start_cpu)));
+        }
         let total = &mut *locked(&self.slot.metrics);
         total.cpu_us += cpu_us;
+        let counted = if self.request.role == Role::Answer { rows as u64 } else { 0 };
+        for account in &self.slot.accounts {
+            account.count(self.metrics.calls, counted, self.metrics.traps);
+        }
         total.calls += self.metrics.calls;
         total.traps += self.metrics.traps;
-        total.rows += rows as u64;
-        total.output_rows += output_rows as u64;
-        total.faults += faults as u64;
+        if self.request.role == Role::Answer {
+            total.rows += rows as u64;
+            total.output_rows += output_rows as u64;
+            total.faults += faults as u64;
+        }
         total.time_us += u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
     }
 }

@@ -6,11 +6,11 @@
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, FieldRef, Schema};
 use arrow::json::writer::{LineDelimited, WriterBuilder};
-use millstream_common::Digest;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::code::{Request, Role};
 use super::columns::RowErrors;
 use super::outcome::{DeadLetter, FaultPolicy, RowFault};
 use super::{PluginSlot, locked};
@@ -20,7 +20,7 @@ use crate::error::WasmError;
 pub(super) struct Faults<'a> {
     slot: &'a PluginSlot,
     function: &'a str,
-    digest: Digest,
+    request: &'a Request,
     /// The columns that a dead letter shows.
     fields: Cow<'a, [FieldRef]>,
     columns: Vec<ArrayRef>,
@@ -33,25 +33,25 @@ pub(super) struct Faults<'a> {
 impl<'a> Faults<'a> {
     pub(super) fn new(
         slot: &'a PluginSlot,
-        digest: Digest,
+        request: &'a Request,
         function: &'a str,
         fields: &'a [FieldRef],
         columns: Vec<ArrayRef>,
     ) -> Self {
         let fields = Cow::Borrowed(fields);
-        Self { slot, function, digest, fields, columns, before: 0, rows: Vec::new(), letters: Vec::new() }
+        Self { slot, function, request, fields, columns, before: 0, rows: Vec::new(), letters: Vec::new() }
     }
 
     /// As [`Self::new`], for a part of a request that has `before` rows before it. Ranges are those of the part.
     pub(super) fn of_rows_after(
         slot: &'a PluginSlot,
-        digest: Digest,
+        request: &'a Request,
         function: &'a str,
         (fields, columns): (Vec<FieldRef>, Vec<ArrayRef>),
         before: usize,
     ) -> Self {
         let fields = Cow::Owned(fields);
-        Self { slot, function, digest, fields, columns, before, rows: Vec::new(), letters: Vec::new() }
+        Self { slot, function, request, fields, columns, before, rows: Vec::new(), letters: Vec::new() }
     }
 
     /// The error of a call over a range of rows.
@@ -86,11 +86,11 @@ impl<'a> Faults<'a> {
     pub(super) fn record(&mut self, range: &Range<usize>, error: &str) -> Result<(), WasmError> {
         let rows = range.clone().filter_map(|row| u32::try_from(self.before + row).ok());
         self.rows.extend(rows.map(|row| RowFault { row, error: error.to_owned() }));
-        if self.slot.policy == FaultPolicy::DeadLetter {
+        if self.slot.policy == FaultPolicy::DeadLetter && self.request.role == Role::Answer {
             let lines = self.json(range).map_err(|e| self.slot.bad_call(self.function, e.to_string()))?;
             self.letters.extend(lines.into_iter().map(|arguments| DeadLetter {
                 function: self.function.to_owned(),
-                digest: self.digest,
+                digest: self.request.component().digest(),
                 message: error.to_owned(),
                 arguments,
             }));

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::PluginSlot;
 use super::caller::Caller;
+use super::code::{Code, Request, Role};
 use super::columns::{self, Encoded};
 use super::outcome::RowFault;
 use crate::call::Failure;
@@ -49,7 +50,12 @@ impl PluginSlot {
         let bad = |reason: String| self.bad_call("migrate", reason);
         let state = columns::normalised(state, &signature.from_columns, rows).map_err(bad)?;
         let keys = sendable(keys, rows);
-        let mut work = Migration { caller: Caller::new(self, component), step, signature, keys, state };
+        let code = match self.code() {
+            code if Arc::ptr_eq(&code.component, component) => code,
+            _ => Code::new(Arc::clone(component)),
+        };
+        let request = Request { code, stamp: self.take_stamp(), role: Role::Answer, canary: None };
+        let mut work = Migration { caller: Caller::new(self, &request), step, signature, keys, state };
         let done = work.run(self, rows);
         work.caller.end(rows, rows, 0);
         done

@@ -9,7 +9,10 @@
 //! It knows no batch numbers and writes nothing durable.
 
 mod aggregate;
+mod answer;
 mod caller;
+mod canary;
+mod code;
 mod columns;
 mod compare;
 mod faults;
@@ -21,12 +24,13 @@ mod processor;
 mod sink;
 mod source;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use millstream_common::Digest;
 
+pub use canary::CanaryFigures;
 pub use compare::{Difference, DifferenceKind, differences};
 pub use migration::MigratedRows;
 pub use outcome::{DeadLetter, FaultPolicy, PluginMetrics, RowFault, ScalarOutcome, StatesOutcome, TableOutcome};
@@ -39,7 +43,10 @@ use crate::component::Component;
 use crate::engine::PluginHost;
 use crate::error::WasmError;
 use crate::limits::PluginLimits;
+use crate::scope::Scope;
 use crate::stamp::{BatchStamp, CallStamp};
+use canary::Canary;
+use code::{Code, Request, Role};
 
 /// One plugin of a query.
 pub struct PluginSlot {
@@ -47,12 +54,12 @@ pub struct PluginSlot {
     host: Arc<PluginHost>,
     limits: PluginLimits,
     policy: FaultPolicy,
-    component: RwLock<Arc<Component>>,
-    idle: Mutex<Vec<Instance>>,
+    code: RwLock<Arc<Code>>,
+    /// The candidate that computes a slice of the keys, while there is one.
+    canary: RwLock<Option<Arc<Canary>>>,
     dead_letters: Mutex<Vec<DeadLetter>>,
     metrics: Mutex<PluginMetrics>,
-    /// The stamp of the next invocation.
-    stamp: Mutex<CallStamp>,
+    stamps: Mutex<Stamps>,
     /// Who pays: the plugin, and its tenant.
     accounts: Vec<Arc<Account>>,
     /// The functions that the query calls; all of them until that is known.
@@ -63,6 +70,14 @@ impl std::fmt::Debug for PluginSlot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PluginSlot").field("name", &self.name).field("digest", &self.digest()).finish_non_exhaustive()
     }
+}
+
+/// What the stamps of the next requests are made of.
+#[derive(Debug, Default)]
+struct Stamps {
+    batch: BatchStamp,
+    /// How many requests each partition has made of the batch: they do not depend on how many threads share the partitions.
+    requests: BTreeMap<u32, u64>,
 }
 
 fn micros(time: Duration) -> u64 {
@@ -89,11 +104,11 @@ impl PluginSlot {
             host,
             limits,
             policy,
-            component: RwLock::new(component),
-            idle: Mutex::default(),
+            code: RwLock::new(Code::new(component)),
+            canary: RwLock::default(),
             dead_letters: Mutex::default(),
             metrics: Mutex::default(),
-            stamp: Mutex::default(),
+            stamps: Mutex::default(),
             accounts,
             used: RwLock::default(),
         })
@@ -124,7 +139,7 @@ impl PluginSlot {
 
     /// The component that calls run in now.
     pub fn component(&self) -> Arc<Component> {
-        Arc::clone(&self.component.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.code().component)
     }
 
     /// The digest of [`Self::component`].
@@ -145,6 +160,12 @@ impl PluginSlot {
     /// What the plugin has spent since the slot was made.
     pub fn spent(&self) -> Spent {
         self.accounts[0].spent()
+    }
+
+    /// The tenant that pays for the plugin, and what all its plugins have spent in this process.
+    pub fn tenant_spent(&self) -> Option<(String, Spent)> {
+        let tenant = self.limits.tenant.as_ref()?;
+        Some((tenant.name.clone(), self.accounts.get(1)?.spent()))
     }
 
     /// Begins a request: waits or fails when an account is overdrawn.
@@ -184,20 +205,33 @@ impl PluginSlot {
 
     /// Says which batch the calls to come belong to. What guests see of time and random numbers follows from it.
     pub fn begin_batch(&self, batch: BatchStamp) {
-        *locked(&self.stamp) = CallStamp { batch, ..CallStamp::default() };
+        *locked(&self.stamps) = Stamps { batch, requests: BTreeMap::new() };
     }
 
-    /// The stamp of an invocation; the next one has another.
+    /// The stamp of a request; the next one has another.
     fn take_stamp(&self) -> CallStamp {
-        let mut next = locked(&self.stamp);
-        let stamp = *next;
-        next.invocation += 1;
-        stamp
+        let partition = Scope::current().partition;
+        let mut stamps = locked(&self.stamps);
+        let next = stamps.requests.entry(partition).or_default();
+        let invocation = *next;
+        *next += 1;
+        CallStamp { batch: stamps.batch, partition, invocation, row: 0 }
     }
 
-    /// The stamp of a partition that is written to a sink; such work may run in any order. No other invocation has it.
-    fn stamp_of_sink(&self, partition: u32) -> CallStamp {
-        CallStamp { batch: locked(&self.stamp).batch, partition, invocation: u64::MAX, row: 0 }
+    fn code(&self) -> Arc<Code> {
+        Arc::clone(&self.code.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A request of the running code, whose answer counts.
+    fn request(&self) -> Request {
+        Request { code: self.code(), stamp: self.take_stamp(), role: Role::Answer, canary: None }
+    }
+
+    /// A partition that is written to a sink; such work may run in any order. No other request has its stamp. A sink
+    /// has no keys: a canary has no say in it.
+    fn request_of_sink(&self, partition: u32) -> Request {
+        let stamp = CallStamp { batch: locked(&self.stamps).batch, partition, invocation: u64::MAX, row: 0 };
+        Request { code: self.code(), stamp, role: Role::Answer, canary: None }
     }
 
     /// Whether `next` may take the place of the running component.
@@ -236,9 +270,7 @@ impl PluginSlot {
 
     /// Puts `next` in the place of the running component without a look: whoever plans the query anew has looked.
     pub fn replace(&self, next: Arc<Component>) {
-        let mut current = self.component.write().unwrap_or_else(PoisonError::into_inner);
-        *current = next;
-        locked(&self.idle).clear();
+        *self.code.write().unwrap_or_else(PoisonError::into_inner) = Code::new(next);
     }
 
     /// The dead letters since the last question; empty unless the policy is [`FaultPolicy::DeadLetter`].
@@ -256,17 +288,12 @@ impl PluginSlot {
         WasmError::BadCall { plugin: self.name.clone(), function: function.to_owned(), reason }
     }
 
-    /// An instance of `component`, and whether it has been called before: an idle one if there is one.
-    fn take_instance(&self, component: &Arc<Component>) -> Result<(Instance, bool), WasmError> {
-        {
-            let current = self.component.read().unwrap_or_else(PoisonError::into_inner);
-            if Arc::ptr_eq(component, &current)
-                && let Some(instance) = locked(&self.idle).pop()
-            {
-                return Ok((instance, true));
-            }
+    /// An instance of that code, and whether it has been called before: an idle one if there is one.
+    fn take_instance(&self, code: &Code) -> Result<(Instance, bool), WasmError> {
+        if let Some(instance) = code.take_idle() {
+            return Ok((instance, true));
         }
-        Ok((self.make_instance(component)?, false))
+        Ok((self.make_instance(&code.component)?, false))
     }
 
     /// A fresh instance of `component`.
@@ -274,13 +301,5 @@ impl PluginSlot {
         locked(&self.metrics).instances += 1;
         let held = Held::new(&self.accounts).map_err(|overdrawn| overdrawn.into_error(self.name.clone()))?;
         Instance::new(self.host.engine(), &component.entry, &self.name, &self.limits, held)
-    }
-
-    fn give_back(&self, component: &Arc<Component>, instance: Instance) {
-        let current = self.component.read().unwrap_or_else(PoisonError::into_inner);
-        let mut idle = locked(&self.idle);
-        if Arc::ptr_eq(component, &current) && idle.len() < self.limits.idle_instances {
-            idle.push(instance);
-        }
     }
 }

@@ -13,6 +13,7 @@ use millstream_common::Digest;
 use std::sync::Arc;
 
 use super::caller::Caller;
+use super::code::{Request, Role};
 use super::{PluginSlot, columns, locked};
 use crate::error::WasmError;
 use crate::export::Export;
@@ -135,18 +136,25 @@ impl SourceCalls {
         check: impl Fn(&SourceSignature, E::Output) -> Result<T, String>,
     ) -> Result<T, WasmError> {
         let function = format!("{}.{}", self.source, step.name());
-        let component = self.slot.component();
-        let found = component.source(&self.source);
+        // A source has no keys: a canary has no say in it.
+        let request = self.request(step, page);
+        let found = request.component().source(&self.source);
         let (number, signature) =
             found.ok_or_else(|| self.slot.bad_call(&function, "the component has no such source".into()))?;
-        let batch = locked(&self.slot.stamp).batch;
-        // Apart from the numbers that functions count, which must not depend on how often a source was asked.
-        let invocation = 1 << 63 | (step as u64) << 48 | page;
-        let stamp = CallStamp { batch, partition: 0, invocation, row: self.stream };
-        let mut caller = Caller::at(&self.slot, &component, stamp);
+        let mut caller = Caller::new(&self.slot, &request);
         let result = caller.call::<E, T>(params(number), |output| check(signature, output));
         caller.end(0, 0, 0);
         result.map_err(|failure| failure.into_error(self.slot.name(), &function))
+    }
+}
+
+impl SourceCalls {
+    fn request(&self, step: Step, page: u64) -> Request {
+        let batch = locked(&self.slot.stamps).batch;
+        // Apart from the numbers that functions count, which must not depend on how often a source was asked.
+        let invocation = 1 << 63 | (step as u64) << 48 | page;
+        let stamp = CallStamp { batch, partition: 0, invocation, row: self.stream };
+        Request { code: self.slot.code(), stamp, role: Role::Answer, canary: None }
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use millstream_wasm::{
-    AccountLimits, Beyond, FaultPolicy, HttpGrant, Permission, Permissions, PluginLimits, PluginSlot, Tenant, WasmError,
+    AccountLimits, Beyond, FaultPolicy, HttpGrant, Permission, Permissions, PluginLimits, PluginSlot, Scope, Tenant,
+    WasmError,
 };
 
 use crate::harness::{answer, batch, call, host, slot_with};
@@ -93,6 +94,26 @@ fn random_numbers_come_again_with_their_batch() {
 }
 
 #[test]
+fn random_numbers_are_those_of_the_partition_whatever_the_others_do() {
+    let permissions = Permissions { random: true, ..Permissions::default() };
+    let fresh = || {
+        let slot = granted(&random(8), permissions.clone());
+        slot.begin_batch(batch(7, 1, 0));
+        slot
+    };
+    let of = |slot: &PluginSlot, partition: u32| Scope::default().partition(partition).enter(|| answer(slot));
+    let alone = fresh();
+    let (second, fifth) = ([of(&alone, 2), of(&alone, 2)], [of(&alone, 5), of(&alone, 5)]);
+    // In another order, as several threads would ask.
+    let mixed = fresh();
+    let (a, b, c, d) = (of(&mixed, 5), of(&mixed, 2), of(&mixed, 5), of(&mixed, 2));
+    assert_eq!(([b, d], [a, c]), (second, fifth));
+    let all = [second, fifth, [of(&alone, 0), of(&alone, 1)]].concat();
+    let distinct: std::collections::BTreeSet<i64> = all.iter().copied().collect();
+    assert_eq!(distinct.len(), all.len(), "{all:?}");
+}
+
+#[test]
 fn options_are_those_of_the_query() {
     let options = BTreeMap::from([("a".to_owned(), "12345678".to_owned())]);
     let slot = granted(&config(), Permissions { config: Some(options), ..Permissions::default() });
@@ -149,6 +170,54 @@ fn who_has_spent_its_cpu_time_waits_fails_or_is_done() {
         }
     }
     assert!(metrics.throttled_us > 0 && metrics.cpu_us > 0, "{metrics:?}");
+}
+
+#[test]
+fn a_call_that_takes_more_cpu_time_than_it_may_ends_long_before_its_deadline() {
+    let start = Instant::now();
+    let limited = |limits: &mut PluginLimits| {
+        limits.deadline = Duration::from_secs(300);
+        limits.cpu_per_call = Some(Duration::from_millis(30));
+    };
+    let spinning = slot_with(&Guest::calling(SPIN), limited);
+    for _ in 0..2 {
+        let error = call(&spinning, &[1]).unwrap_err();
+        assert!(matches!(&error, WasmError::CpuTime { limit, .. } if limit.as_millis() == 30), "{error}");
+        assert!(error.to_string().contains("more than 30ms of CPU time in `f`"), "{error}");
+    }
+    let metrics = spinning.take_metrics();
+    assert_eq!((metrics.calls, metrics.traps), (2, 2));
+    assert!(metrics.cpu_us >= 60_000, "{metrics:?}");
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+    // The limit is one of each call, not of all together.
+    let honest = slot_with(&Guest::default(), limited);
+    for _ in 0..1000 {
+        assert_eq!(call(&honest, &[1]).unwrap(), [1]);
+    }
+    // The wall still counts where it comes first.
+    let late = slot_with(&Guest::calling(SPIN), |limits| {
+        limits.deadline = Duration::from_millis(50);
+        limits.cpu_per_call = Some(Duration::from_secs(300));
+    });
+    assert!(matches!(call(&late, &[1]).unwrap_err(), WasmError::Deadline { .. }));
+}
+
+#[test]
+fn what_plugins_of_a_tenant_do_is_counted_together() {
+    let tenant = Tenant { name: "counted".into(), limits: AccountLimits::default() };
+    let of_tenant = |guest: &Guest| {
+        slot_with(guest, |limits| {
+            limits.deadline = Duration::from_millis(100);
+            limits.tenant = Some(tenant.clone());
+        })
+    };
+    let (honest, spinning) = (of_tenant(&Guest::default()), of_tenant(&Guest::calling(SPIN)));
+    assert_eq!(call(&honest, &[1, 2, 3]).unwrap(), [1, 2, 3]);
+    call(&spinning, &[1, 2]).unwrap_err();
+    let (name, spent) = honest.tenant_spent().unwrap();
+    assert_eq!((name.as_str(), spent.calls, spent.rows, spent.traps), ("counted", 2, 5, 1));
+    assert!(spent.cpu > Duration::ZERO && spent.memory_high_bytes > 0, "{spent:?}");
+    assert!(slot_with(&Guest::default(), |_| {}).tenant_spent().is_none());
 }
 
 #[test]

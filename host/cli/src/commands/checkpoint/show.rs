@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::output;
 use clap::Args;
 use millstream_runtime::Session;
-use millstream_runtime::inspect::{BatchSummary, CheckpointSummary, checkpoint};
+use millstream_runtime::inspect::{BatchSummary, CanarySummary, CheckpointSummary, checkpoint};
 use std::fmt::Write;
 
 /// Shows whose checkpoint it is, which batches it has, what a restart would do, and the offsets, code and state of the last
@@ -89,6 +89,18 @@ fn batch(last: &BatchSummary, line: &mut impl FnMut(&str, &str)) {
     for (name, plugin) in &last.plugins {
         let swapped = if plugin.digest == plugin.declared { "" } else { ", swapped in" };
         line("plugin", &format!("{name}: {} ({}){swapped}", plugin.digest, plugin.wit));
+        if let Some(canary) = &plugin.canary {
+            let CanarySummary { candidate, share, batches, of_batches, rows, differing, .. } = canary;
+            let failed = canary.failed.as_ref().map(|why| format!(", given up: {why}")).unwrap_or_default();
+            line(
+                "canary",
+                &format!(
+                    "{name}: {candidate} on {share} of the keys since batch {}, {batches} of {of_batches} batches, \
+                     {rows} rows, {differing} answers otherwise{failed}",
+                    canary.first_batch
+                ),
+            );
+        }
     }
     for (name, value) in &last.settings {
         line("setting", &format!("{name} = {value}"));

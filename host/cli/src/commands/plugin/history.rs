@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output;
 use clap::Args;
 use millstream_runtime::Session;
-use millstream_runtime::inspect::{CodeHistory, CodeSpan, history};
+use millstream_runtime::inspect::{CanarySpan, CodeHistory, CodeSpan, history};
 use std::fmt::Write;
 
 /// Shows which component each plugin of a query ran from which batch on, who wanted it, and what the verdict on it was.
@@ -34,7 +34,22 @@ fn describe(history: &CodeHistory) -> String {
     for span in &history.components {
         line(span, &mut text);
     }
+    history.canaries.iter().for_each(|span| canary(span, &mut text));
     text
+}
+
+fn canary(span: &CanarySpan, text: &mut String) {
+    let batches = match span.to_batch {
+        None => format!("from batch {} on", span.from_batch),
+        Some(last) => format!("batches {} to {last}", span.from_batch),
+    };
+    let digest = span.digest.get(..12).unwrap_or(&span.digest);
+    let CanarySpan { share, verdict, outcome, .. } = span;
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "  {digest}  canary on {share} of the keys, {batches}: {verdict}, {outcome}");
+    if let Some(why) = &span.why {
+        let _ = writeln!(text, "                {why}");
+    }
 }
 
 fn line(span: &CodeSpan, text: &mut String) {

@@ -18,10 +18,13 @@ mod states;
 
 use accumulators::{Grouped, Single};
 use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::format_state_name;
-use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, Signature, Volatility};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, Expr, GroupsAccumulator, Signature, Volatility,
+};
 use millstream_operators::mark_plugin_state;
 use millstream_wasm::{AggregateSignature, PluginSlot};
 use states::States;
@@ -43,6 +46,24 @@ pub(crate) fn aggregate_function(slot: &Arc<PluginSlot>, function: &AggregateSig
         function: Arc::new(function.clone()),
         signature: Signature::user_defined(Volatility::Immutable),
     })
+}
+
+/// The plugins whose aggregate functions are called.
+pub(crate) fn plugins_of(calls: &[Expr]) -> Vec<Arc<PluginSlot>> {
+    let mut slots: Vec<Arc<PluginSlot>> = Vec::new();
+    for call in calls {
+        let visited = call.apply(|part| {
+            if let Expr::AggregateFunction(call) = part
+                && let Some(of) = (call.func.inner().as_ref() as &dyn std::any::Any).downcast_ref::<PluginAggregate>()
+                && !slots.iter().any(|slot| Arc::ptr_eq(slot, &of.slot))
+            {
+                slots.push(Arc::clone(&of.slot));
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        debug_assert!(visited.is_ok(), "the visitor does not fail");
+    }
+    slots
 }
 
 impl PartialEq for PluginAggregate {

@@ -16,14 +16,18 @@ mod collector;
 
 pub(crate) use collector::Output;
 
+use super::batch::{inputs, probe};
 use super::input_digest::InputPins;
 use super::progress::Progress;
 use super::run::{Ground, QueryRun};
 use super::tap::LiveBatch;
 use crate::{QuerySpec, RuntimeError, Session};
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use collector::{Collector, FORMAT};
 use millstream_checkpoint::{ForkedFiles, OffsetEntry};
 use millstream_common::{BatchId, DurableFiles, OperatorUid, Options, StopSignal, Trigger};
+use millstream_plan::SourceSlot;
 use millstream_sink::SinkSpec;
 use millstream_state::StateManifest;
 use millstream_wasm::FaultPolicy;
@@ -164,6 +168,45 @@ impl Fork {
         }
         self.run.fed = Some(live.inputs.clone());
         self.run(&live.entry)
+    }
+
+    /// The rows that a batch reads, per place where they enter.
+    ///
+    /// # Errors
+    /// When they are no longer there.
+    pub(crate) fn read_inputs(&mut self, entry: &OffsetEntry) -> Result<Vec<Vec<RecordBatch>>, RuntimeError> {
+        inputs(&mut self.run, entry)
+    }
+
+    /// What a batch gives on other rows than its own; the state stays as it was before, so that it can be asked again.
+    ///
+    /// # Errors
+    /// When the batch is not the next one, or the code fails.
+    pub(crate) fn probe(
+        &mut self,
+        entry: &OffsetEntry,
+        inputs: &[Vec<RecordBatch>],
+    ) -> Result<Vec<RecordBatch>, RuntimeError> {
+        if entry.batch != self.run.next {
+            let reason = format!("batch {} cannot be run on a fork whose next batch is {}", entry.batch, self.run.next);
+            return Err(RuntimeError::Invalid { reason, hint: None });
+        }
+        probe(&mut self.run, entry, inputs.to_vec())
+    }
+
+    /// The columns of a source that the query reads.
+    pub(crate) fn source_schema(&self, stream: &str) -> Option<SchemaRef> {
+        self.run.sources.iter().find(|source| source.name == stream).map(|source| source.source.schema())
+    }
+
+    /// Where rows enter.
+    pub(crate) fn slots(&self) -> &[SourceSlot] {
+        &self.run.slots
+    }
+
+    /// The columns of the result.
+    pub(crate) fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.run.schema)
     }
 
     /// Passes over a batch that only made state anew.

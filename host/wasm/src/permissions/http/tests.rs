@@ -85,7 +85,7 @@ fn what_was_not_granted_is_denied_before_anything_is_sent() {
         "http://2130706433/",
         "http://0x7f.1/",
     ] {
-        let answers = send_all(&public, vec![get(url)], soon()).unwrap();
+        let answers = send_all((&public, &None), vec![get(url)], soon()).unwrap();
         assert!(matches!(&answers[0], Err(Failure::Denied(_))), "{url}: {:?}", answers[0]);
     }
 }
@@ -117,7 +117,7 @@ fn answers_come_back_whole_or_not_at_all() {
     let port =
         server(vec![body(10), body(2000), redirect.into(), "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nxx".into()]);
     let grant = grant(&["127.0.0.1"], true);
-    let one = |request| send_all(&grant, vec![request], soon()).unwrap().remove(0);
+    let one = |request| send_all((&grant, &None), vec![request], soon()).unwrap().remove(0);
     let url = format!("http://127.0.0.1:{port}/");
     let close = |mut request: Request| {
         request.headers.push(("connection".into(), "close".into()));
@@ -130,7 +130,68 @@ fn answers_come_back_whole_or_not_at_all() {
     assert_eq!(one(close(get(&url))).unwrap().status, 302, "redirects are not followed");
     assert!(matches!(one(close(get(&url))), Err(Failure::Unreachable(_))), "torn");
     let start = Instant::now();
-    let late = send_all(&grant, vec![get(&url)], Instant::now() + Duration::from_millis(200)).unwrap();
+    let late = send_all((&grant, &None), vec![get(&url)], Instant::now() + Duration::from_millis(200)).unwrap();
     assert!(matches!(&late[0], Err(Failure::Unreachable(_))), "{:?}", late[0]);
     assert!(start.elapsed() < Duration::from_secs(5));
+}
+
+/// A server that speaks TLS with a certificate of an authority of its own, and answers everybody with `hello`.
+fn tls_server() -> u16 {
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    let chain = CertificateDer::pem_slice_iter(include_bytes!("certificates/server.pem"));
+    let chain = chain.collect::<Result<Vec<_>, _>>().unwrap();
+    let key = PrivateKeyDer::from_pem_slice(include_bytes!("certificates/server.key")).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = Arc::new(config.with_no_client_auth().with_single_cert(chain, key).unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let (config, connection) = (Arc::clone(&config), connection.unwrap());
+            std::thread::spawn(move || {
+                let session = rustls::ServerConnection::new(config).unwrap();
+                let mut stream = rustls::StreamOwned::new(session, connection);
+                // Whoever does not trust the certificate hangs up.
+                if stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {
+                    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello");
+                }
+            });
+        }
+    });
+    port
+}
+
+#[test]
+fn tls_is_spoken_with_hosts_whose_authority_is_trusted_and_with_no_others() {
+    let port = tls_server();
+    let trusted: Authorities = Some(Arc::from(include_bytes!("certificates/authority.pem").as_slice()));
+    let one = |authorities: &Authorities, grant: HttpGrant, url: &str| {
+        send_all((&grant, authorities), vec![get(url)], soon()).unwrap().remove(0)
+    };
+    for host in ["localhost", "127.0.0.1"] {
+        let url = format!("https://{host}:{port}/");
+        let answer = one(&trusted, grant(&[host], true), &url).unwrap();
+        assert_eq!((answer.status, answer.body.as_slice()), (200, b"hello".as_slice()));
+        let unknown = one(&None, grant(&[host], true), &url).unwrap_err();
+        assert!(matches!(&unknown, Failure::Unreachable(reason) if reason.contains("certificate")), "{unknown:?}");
+    }
+    // A name that is not in the certificate.
+    let other = one(&trusted, grant(&["*.localhost"], true), &format!("https://other.localhost:{port}/"));
+    assert!(matches!(&other, Err(Failure::Unreachable(_))), "{other:?}");
+    // Trust grants no host, and no address.
+    let url = format!("https://localhost:{port}/");
+    assert!(matches!(one(&trusted, grant(&["example.com"], true), &url), Err(Failure::Denied(_))));
+    assert!(matches!(one(&trusted, grant(&["localhost"], false), &url), Err(Failure::Denied(_))));
+    let plain = format!("http://localhost:{port}/");
+    assert!(matches!(one(&trusted, grant(&["localhost"], true), &plain), Err(Failure::Unreachable(_))));
+}
+
+#[test]
+fn what_is_no_certificate_is_found_out_before_anything_runs() {
+    assert!(check_authorities(include_bytes!("certificates/authority.pem")).is_ok());
+    assert_eq!(check_authorities(b""), Err("there is no certificate in it".to_owned()));
+    let broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    assert!(check_authorities(broken).is_err());
 }

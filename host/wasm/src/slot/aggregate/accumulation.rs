@@ -38,9 +38,9 @@ impl<'a> Accumulation<'a> {
         group_of_row: &'a [u32],
         arguments: Vec<ArrayRef>,
     ) -> Self {
-        let Aggregate { slot, component, signature, .. } = aggregate;
-        let faults = Faults::new(slot, component.digest(), &signature.name, &signature.arguments, arguments.clone());
-        Self { aggregate, groups, group_of_row, arguments, caller: Caller::new(slot, component), faults }
+        let Aggregate { slot, request, signature, .. } = aggregate;
+        let faults = Faults::new(slot, request, &signature.name, &signature.arguments, arguments.clone());
+        Self { aggregate, groups, group_of_row, arguments, caller: Caller::new(slot, request), faults }
     }
 
     pub(super) fn run(mut self) -> Result<StatesOutcome, WasmError> {

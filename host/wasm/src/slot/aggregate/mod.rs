@@ -19,14 +19,13 @@ mod retraction;
 
 use arrow::array::{Array, ArrayRef};
 use std::slice;
-use std::sync::Arc;
 
 use super::PluginSlot;
 use super::caller::Caller;
+use super::code::Request;
 use super::columns;
 use super::function::{Asked, Invocation, Target};
 use super::outcome::{ScalarOutcome, StatesOutcome};
-use crate::component::Component;
 use crate::error::WasmError;
 use crate::signature::AggregateSignature;
 use accumulation::Accumulation;
@@ -38,17 +37,17 @@ use retraction::retracted;
 #[derive(Clone, Copy)]
 struct Aggregate<'a> {
     slot: &'a PluginSlot,
-    component: &'a Arc<Component>,
+    request: &'a Request,
     number: u32,
     signature: &'a AggregateSignature,
 }
 
 impl<'a> Aggregate<'a> {
-    fn of(slot: &'a PluginSlot, component: &'a Arc<Component>, function: &str) -> Result<Self, WasmError> {
-        let found = component.aggregate(function);
+    fn of(slot: &'a PluginSlot, request: &'a Request, function: &str) -> Result<Self, WasmError> {
+        let found = request.component().aggregate(function);
         let (number, signature) =
             found.ok_or_else(|| slot.bad_call(function, "the component has no such aggregate function".into()))?;
-        Ok(Self { slot, component, number, signature })
+        Ok(Self { slot, request, number, signature })
     }
 
     fn bad_call(&self, reason: String) -> WasmError {
@@ -96,11 +95,12 @@ impl PluginSlot {
         group_of_row: &[u32],
         arguments: &[ArrayRef],
     ) -> Result<StatesOutcome, WasmError> {
-        let component = self.component();
-        let aggregate = Aggregate::of(self, &component, function)?;
-        aggregate.check_groups(group_of_row, groups)?;
-        let arguments = aggregate.arguments(arguments, group_of_row.len())?;
-        Accumulation::new(aggregate, groups, group_of_row, arguments).run()
+        self.of_keys(group_of_row.len(), |request| {
+            let aggregate = Aggregate::of(self, request, function)?;
+            aggregate.check_groups(group_of_row, groups)?;
+            let arguments = aggregate.arguments(arguments, group_of_row.len())?;
+            Accumulation::new(aggregate, groups, group_of_row, arguments).run()
+        })
     }
 
     /// Many states into one per group, in the order of the rows; row `i` belongs to group `group_of_row[i]`, and every
@@ -116,18 +116,19 @@ impl PluginSlot {
         group_of_row: &[u32],
         states: &[ArrayRef],
     ) -> Result<Vec<ArrayRef>, WasmError> {
-        let component = self.component();
-        let aggregate = Aggregate::of(self, &component, function)?;
-        aggregate.check_groups(group_of_row, groups)?;
-        let states = aggregate.states(states, group_of_row.len())?;
-        let lists = Lists::by_group(groups, group_of_row.iter().copied());
-        if lists.has_empty() {
-            return Err(aggregate.bad_call("a group without a state".into()));
-        }
-        let mut caller = Caller::new(self, &component);
-        let result = merged(&mut caller, aggregate, vec![states], lists);
-        caller.end(0, groups, 0);
-        result.map_err(|failure| failure.into_error(&self.name, function))
+        self.of_keys(0, |request| {
+            let aggregate = Aggregate::of(self, request, function)?;
+            aggregate.check_groups(group_of_row, groups)?;
+            let states = aggregate.states(states, group_of_row.len())?;
+            let lists = Lists::by_group(groups, group_of_row.iter().copied());
+            if lists.has_empty() {
+                return Err(aggregate.bad_call("a group without a state".into()));
+            }
+            let mut caller = Caller::new(self, request);
+            let result = merged(&mut caller, aggregate, vec![states], lists);
+            caller.end(0, groups, 0);
+            result.map_err(|failure| failure.into_error(&self.name, function))
+        })
     }
 
     /// States without these rows, which they were accumulated with; row `i` belongs to the state in row
@@ -143,8 +144,9 @@ impl PluginSlot {
         group_of_row: &[u32],
         arguments: &[ArrayRef],
     ) -> Result<Vec<ArrayRef>, WasmError> {
-        let component = self.component();
-        let aggregate = Aggregate::of(self, &component, function)?;
+        // Only windows of rows take rows back, and those stand in no stream: no canary has a say in it.
+        let request = self.request();
+        let aggregate = Aggregate::of(self, &request, function)?;
         if !aggregate.signature.retracts {
             return Err(aggregate.bad_call("it does not retract".into()));
         }
@@ -152,7 +154,7 @@ impl PluginSlot {
         aggregate.check_groups(group_of_row, groups)?;
         let states = aggregate.states(states, groups)?;
         let arguments = aggregate.arguments(arguments, group_of_row.len())?;
-        let mut caller = Caller::new(self, &component);
+        let mut caller = Caller::new(self, &request);
         let result = retracted(&mut caller, aggregate, states, group_of_row, &arguments);
         caller.end(group_of_row.len(), groups, 0);
         result.map_err(|failure| failure.into_error(&self.name, function))
@@ -164,21 +166,22 @@ impl PluginSlot {
     ///
     /// As [`Self::call_scalar`]; a fault is a state without a value.
     pub fn evaluate(&self, function: &str, states: &[ArrayRef]) -> Result<ScalarOutcome, WasmError> {
-        let component = self.component();
-        let aggregate = Aggregate::of(self, &component, function)?;
-        let rows = states.first().map_or(0, |column| column.len());
-        let states = aggregate.states(states, rows)?;
-        let signature = aggregate.signature;
-        let asked = Asked {
-            target: Target::Evaluate,
-            number: aggregate.number,
-            name: &signature.name,
-            arguments: &signature.state,
-            results: slice::from_ref(&signature.result),
-            nulls_passed: true,
-        };
-        let (pieces, faults) = Invocation::new(self, &component, asked, states).run(rows)?;
-        let values = self.per_row(function, asked.results, &pieces)?;
-        Ok(ScalarOutcome { values, faults })
+        self.of_keys(0, |request| {
+            let aggregate = Aggregate::of(self, request, function)?;
+            let rows = states.first().map_or(0, |column| column.len());
+            let states = aggregate.states(states, rows)?;
+            let signature = aggregate.signature;
+            let asked = Asked {
+                target: Target::Evaluate,
+                number: aggregate.number,
+                name: &signature.name,
+                arguments: &signature.state,
+                results: slice::from_ref(&signature.result),
+                nulls_passed: true,
+            };
+            let (pieces, faults) = Invocation::new(self, request, asked, states).run(rows)?;
+            let values = self.per_row(function, asked.results, &pieces)?;
+            Ok(ScalarOutcome { values, faults })
+        })
     }
 }

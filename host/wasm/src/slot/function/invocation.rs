@@ -4,17 +4,16 @@
 //! whose rows are states.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::FieldRef;
 
 use super::piece::Piece;
 use crate::call::Failure;
-use crate::component::Component;
 use crate::error::WasmError;
 use crate::slot::PluginSlot;
 use crate::slot::caller::Caller;
+use crate::slot::code::Request;
 use crate::slot::columns::{self, Encoded};
 use crate::slot::faults::Faults;
 use crate::slot::isolation::{self, Work};
@@ -59,12 +58,12 @@ pub(in crate::slot) struct Invocation<'a> {
 impl<'a> Invocation<'a> {
     pub(in crate::slot) fn new(
         slot: &'a PluginSlot,
-        component: &'a Arc<Component>,
+        request: &'a Request,
         asked: Asked<'a>,
         arguments: Vec<ArrayRef>,
     ) -> Self {
-        let faults = Faults::new(slot, component.digest(), asked.name, asked.arguments, arguments.clone());
-        Self { slot, asked, arguments, caller: Caller::new(slot, component), faults }
+        let faults = Faults::new(slot, request, asked.name, asked.arguments, arguments.clone());
+        Self { slot, asked, arguments, caller: Caller::new(slot, request), faults }
     }
 
     /// Computes all rows.

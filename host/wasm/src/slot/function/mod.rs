@@ -5,12 +5,11 @@ mod piece;
 
 use arrow::array::{ArrayRef, UInt32Array};
 use arrow::datatypes::FieldRef;
-use std::sync::Arc;
-
 pub(super) use invocation::{Asked, Invocation, Target};
 pub(super) use piece::Piece;
 
 use super::PluginSlot;
+use super::code::Request;
 use super::columns;
 use super::outcome::{RowFault, ScalarOutcome, TableOutcome};
 use crate::component::Component;
@@ -25,11 +24,16 @@ impl PluginSlot {
     /// Under [`FaultPolicy::Fail`](super::FaultPolicy::Fail) the first fault. Under the other policies only what is not
     /// the rows' fault: [`WasmError::BadCall`], [`WasmError::Unavailable`], [`WasmError::Engine`].
     pub fn call_scalar(&self, function: &str, rows: usize, arguments: &[ArrayRef]) -> Result<ScalarOutcome, WasmError> {
-        let component = self.component();
-        let (number, signature) = self.function_of(&component, function, FunctionKind::Scalar)?;
-        let (pieces, faults) = self.run(&component, number, signature, rows, arguments)?;
-        let values = self.per_row(function, &signature.results, &pieces)?;
-        Ok(ScalarOutcome { values, faults })
+        let run = |request: &Request, rows: usize, arguments: &[ArrayRef]| -> Result<ScalarOutcome, WasmError> {
+            let (number, signature) = self.function_of(request.component(), function, FunctionKind::Scalar)?;
+            let (pieces, faults) = self.run(request, number, signature, rows, arguments)?;
+            let values = self.per_row(function, &signature.results, &pieces)?;
+            Ok(ScalarOutcome { values, faults })
+        };
+        match self.canary() {
+            None => run(&self.request(), rows, arguments),
+            Some(canary) => self.scalar_with_canary(&canary, arguments, rows, run),
+        }
     }
 
     /// Computes a table function over `rows` rows.
@@ -38,16 +42,21 @@ impl PluginSlot {
     ///
     /// As [`Self::call_scalar`].
     pub fn call_table(&self, function: &str, rows: usize, arguments: &[ArrayRef]) -> Result<TableOutcome, WasmError> {
-        let component = self.component();
-        let (number, signature) = self.function_of(&component, function, FunctionKind::Table)?;
-        let (pieces, faults) = self.run(&component, number, signature, rows, arguments)?;
-        let input_rows =
-            UInt32Array::from_iter_values(pieces.iter().flat_map(|piece| piece.input_rows.iter().copied()));
-        let columns = (0..).zip(&signature.results).map(|(i, field)| {
-            let parts: Vec<&ArrayRef> = pieces.iter().filter_map(|piece| piece.columns.get(i)).collect();
-            columns::joined(field, &parts).map_err(|reason| self.bad_call(function, reason))
-        });
-        Ok(TableOutcome { input_rows, columns: columns.collect::<Result<_, _>>()?, faults })
+        let run = |request: &Request, rows: usize, arguments: &[ArrayRef]| -> Result<TableOutcome, WasmError> {
+            let (number, signature) = self.function_of(request.component(), function, FunctionKind::Table)?;
+            let (pieces, faults) = self.run(request, number, signature, rows, arguments)?;
+            let input_rows =
+                UInt32Array::from_iter_values(pieces.iter().flat_map(|piece| piece.input_rows.iter().copied()));
+            let columns = (0..).zip(&signature.results).map(|(i, field)| {
+                let parts: Vec<&ArrayRef> = pieces.iter().filter_map(|piece| piece.columns.get(i)).collect();
+                columns::joined(field, &parts).map_err(|reason| self.bad_call(function, reason))
+            });
+            Ok(TableOutcome { input_rows, columns: columns.collect::<Result<_, _>>()?, faults })
+        };
+        match self.canary() {
+            None => run(&self.request(), rows, arguments),
+            Some(canary) => self.table_with_canary(&canary, arguments, rows, run),
+        }
     }
 
     fn function_of<'c>(
@@ -67,7 +76,7 @@ impl PluginSlot {
 
     fn run(
         &self,
-        component: &Arc<Component>,
+        request: &Request,
         number: u32,
         signature: &FunctionSignature,
         rows: usize,
@@ -86,7 +95,7 @@ impl PluginSlot {
             results: &signature.results,
             nulls_passed: signature.nulls_passed,
         };
-        Invocation::new(self, component, asked, arguments).run(rows)
+        Invocation::new(self, request, asked, arguments).run(rows)
     }
 
     /// The one column of results.

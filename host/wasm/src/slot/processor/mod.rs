@@ -13,6 +13,7 @@ use arrow::util::display::array_value_to_string;
 
 use super::PluginSlot;
 use super::caller::Caller;
+use super::code::Request;
 use super::columns;
 use super::faults::Faults;
 use super::isolation::{self, Work};
@@ -32,19 +33,28 @@ impl PluginSlot {
     /// Under [`FaultPolicy::Fail`] the first fault. Under the other policies only what is not the keys' fault:
     /// [`WasmError::BadCall`], [`WasmError::Unavailable`], [`WasmError::Engine`].
     pub fn call_processor(&self, name: &str, step: &Step, call: &Invocation) -> Result<Outcome, WasmError> {
-        let component = self.component();
+        self.of_keys(call.key_of_row.len(), |request| self.run_processor(request, name, step, call))
+    }
+
+    fn run_processor(
+        &self,
+        request: &Request,
+        name: &str,
+        step: &Step,
+        call: &Invocation,
+    ) -> Result<Outcome, WasmError> {
         let bad = |reason: String| self.bad_call(name, reason);
         let (number, signature) =
-            component.processor(name).ok_or_else(|| bad("the component has no such processor".into()))?;
+            request.component().processor(name).ok_or_else(|| bad("the component has no such processor".into()))?;
         let call = normalised(signature, step, call).map_err(bad)?;
         let (fields, shown) = dead_letter_columns(signature, step, &call).map_err(|error| bad(error.to_string()))?;
-        let faults = Faults::new(self, component.digest(), name, &fields, shown);
+        let faults = Faults::new(self, request, name, &fields, shown);
         let work = Processing {
             slot: self,
             number,
             signature,
             step,
-            caller: Caller::new(self, &component),
+            caller: Caller::new(self, request),
             faults,
             weights: weights(&call),
             call: &call,
