@@ -116,10 +116,9 @@ impl PluginSlot {
         (mode, fields): (OutputMode, &[FieldRef]),
         rows: &[RecordBatch],
     ) -> Result<SinkOutcome, WasmError> {
-        let component = self.component();
-        let (number, signature) = self.sink_of(&component, sink)?;
-        let signature = signature.clone();
-        let session = Session::new(self, &component, (number, &signature), target)?;
+        let request = self.request_of_sink(target.partition);
+        let (number, signature) = self.sink_of(request.component(), sink)?;
+        let session = Session::new(self, &request, (number, signature), target)?;
         let outcome = session.write((mode, fields), rows)?;
         let Some(token) = outcome.token.as_ref().filter(|token| token.len() > TOKEN) else { return Ok(outcome) };
         let reason = format!("a token of {} bytes, more than {TOKEN}", token.len());
@@ -149,13 +148,13 @@ impl PluginSlot {
     where
         E: for<'a> Export<Params<'a> = (u32, TargetRef<'a>, &'a [u8]), Output = ()>,
     {
-        let component = self.component();
-        let (number, signature) = self.sink_of(&component, sink)?;
+        let request = self.request();
+        let (number, signature) = self.sink_of(request.component(), sink)?;
         if !signature.transactional {
             let reason = "its component does not export `sink-transaction`".to_owned();
             return Err(self.bad_call(&format!("{sink}.{}", E::NAME), reason));
         }
-        let mut caller = Caller::new(self, &component);
+        let mut caller = Caller::new(self, &request);
         let done = target.lowered(|target| caller.call::<E, ()>((number, target, token), Ok));
         caller.end(0, 0, 0);
         done.map_err(|failure| failure.into_error(&self.name, &format!("{sink}.{}", E::NAME)))

@@ -1,7 +1,6 @@
 //! From `open` to `close`, in one instance.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::array::{ArrayRef, RecordBatch};
@@ -11,10 +10,10 @@ use millstream_common::OutputMode;
 use super::{SinkOutcome, SinkTarget, agreed, flattened};
 use crate::account::CpuClock;
 use crate::call::{Failure, Instance};
-use crate::component::Component;
 use crate::error::WasmError;
 use crate::export::Export;
 use crate::signature::SinkSignature;
+use crate::slot::code::Request;
 use crate::slot::columns::{self, Encoded};
 use crate::slot::faults::Faults;
 use crate::slot::outcome::RowFault;
@@ -24,7 +23,7 @@ use crate::wire::sink::{Close, FieldRef as WireField, Open, Prepare, ProcessRows
 
 pub(super) struct Session<'a> {
     slot: &'a PluginSlot,
-    component: &'a Arc<Component>,
+    request: &'a Request,
     number: u32,
     sink: &'a SinkSignature,
     target: &'a SinkTarget,
@@ -46,14 +45,14 @@ struct Taken<'a> {
 impl<'a> Session<'a> {
     pub(super) fn new(
         slot: &'a PluginSlot,
-        component: &'a Arc<Component>,
+        request: &'a Request,
         (number, sink): (u32, &'a SinkSignature),
         target: &'a SinkTarget,
     ) -> Result<Self, WasmError> {
-        let (stamp, clock, start) = (slot.stamp_of_sink(target.partition), slot.admit()?, Instant::now());
-        let instance = Some(slot.make_instance(component)?);
+        let (clock, start) = (slot.admit()?, Instant::now());
+        let instance = Some(slot.make_instance(request.component())?);
         let metrics = PluginMetrics::default();
-        Ok(Self { slot, component, number, sink, target, instance, stamp, clock, start, metrics })
+        Ok(Self { slot, request, number, sink, target, instance, stamp: request.stamp, clock, start, metrics })
     }
 
     /// All of it.
@@ -64,11 +63,15 @@ impl<'a> Session<'a> {
     ) -> Result<SinkOutcome, WasmError> {
         let written = self.steps((mode, fields), batches);
         let (slot, cpu_us) = (self.slot, self.slot.settle(self.clock));
+        let rows = batches.iter().map(|rows| rows.num_rows() as u64).sum();
+        for account in &slot.accounts {
+            account.count(self.metrics.calls, rows, self.metrics.traps);
+        }
         let total = &mut *locked(&slot.metrics);
         total.cpu_us += cpu_us;
         total.calls += self.metrics.calls;
         total.traps += self.metrics.traps;
-        total.rows += batches.iter().map(|rows| rows.num_rows() as u64).sum::<u64>();
+        total.rows += rows;
         total.faults += written.iter().map(|outcome| outcome.faults.len() as u64).sum::<u64>();
         total.time_us += micros(self.start.elapsed());
         written
@@ -124,9 +127,8 @@ impl<'a> Session<'a> {
         let mut before = 0;
         for batch in batches {
             let columns = agreed(batch, fields).map_err(|reason| self.slot.bad_call(&self.named("process"), reason))?;
-            let (digest, name) = (self.component.digest(), &self.sink.name);
             let shown = (fields.to_vec(), columns.clone());
-            let mut faults = Faults::of_rows_after(self.slot, digest, name, shown, before);
+            let mut faults = Faults::of_rows_after(self.slot, self.request, &self.sink.name, shown, before);
             let mut next = 0;
             while next < batch.num_rows() {
                 let len = columns::call_len(&columns, next..batch.num_rows(), &self.slot.limits);
