@@ -4,23 +4,23 @@ use millstream_sdk::prelude::*;
 
 /// A sum.
 #[derive(Row, Default)]
-struct Tally {
-    sum_so_far: i64,
+struct RunningSum {
+    total: i64,
 }
 
-#[aggregate_function(state_id = "total")]
-impl Tally {
+#[aggregate_function(name = "tally", state_id = "total")]
+impl RunningSum {
     fn accumulate(&mut self, x: i64) {
-        self.sum_so_far = [self.sum_so_far, x].iter().sum();
+        self.total = [self.total, x].iter().sum();
     }
 
     fn merge(&mut self, other: Self) {
-        *self = Self { sum_so_far: self.sum_so_far + other.sum_so_far };
+        *self = Self { total: self.total + other.total };
     }
 
     fn evaluate(&self) -> i64 {
-        self.sum_so_far
+        self.total
     }
 }
 
-plugin!(aggregates: Tally);
+plugin!(aggregates: RunningSum);
