@@ -68,8 +68,11 @@ pub trait Session {
 struct Writer<S> {
     sink: S,
     columns: Vec<Field>,
-    prepare: Option<fn(&mut S) -> CallResult<Vec<u8>>>,
+    prepare: Option<Prepare<S>>,
 }
+
+/// What a sink with two phases does for a token.
+type Prepare<S> = fn(&mut S) -> CallResult<Vec<u8>>;
 
 /// A sink as a component lists it.
 pub fn registered<S: Sink>() -> RegisteredSink {
