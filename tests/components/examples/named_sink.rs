@@ -22,6 +22,7 @@ impl Sink for Named {
         Ok(true)
     }
 
+    #[allow(clippy::panic, reason = "a test is about it")]
     fn process(&mut self, rows: Vec<Pair>, failed: &mut FailedRows) -> CallResult<()> {
         for (number, row) in rows.into_iter().enumerate() {
             match &*row.k {

@@ -362,7 +362,8 @@ impl QueryRun {
         let component = self.host.load(plugin, &bytes)?;
         let (reply, answer) = channel();
         let (plugin, canary) = (plugin.to_owned(), Some(terms));
-        self.swaps.push(SwapRequest { plugin, component, bytes, grounds, remake: None, canary, reply });
+        let (beside, hold) = (None, None);
+        self.swaps.push(SwapRequest { plugin, component, bytes, grounds, remake: None, canary, beside, hold, reply });
         Ok(answer)
     }
 
