@@ -61,7 +61,7 @@ pub(super) fn narrow(
         }
     }
     let tried: Vec<usize> = (0..before).filter(|row| is_left[*row]).collect();
-    let mut open: Vec<std::ops::Range<usize>> = if tried.is_empty() { Vec::new() } else { vec![0..tried.len()] };
+    let mut open = Vec::from_iter((!tried.is_empty()).then_some(0..tried.len()));
     while let Some(range) = open.pop() {
         if runs >= RUNS || start.elapsed() > TIME {
             is_least = false;
