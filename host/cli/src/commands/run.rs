@@ -297,6 +297,7 @@ mod tests {
             sources: Vec::new(),
             sink: SinkProgress { description: String::new(), num_output_rows: -1 },
             plugins: Vec::new(),
+            tenant: None,
         };
         assert_eq!(live(&progress), "batch 17 | 1203.4 rows/s");
         progress.event_time.insert("watermark".into(), "1970-01-01T00:00:00.000Z".into());

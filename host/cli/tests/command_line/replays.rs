@@ -172,8 +172,8 @@ fn all_retained_batches_come_out_the_same_on_another_machine_after_swaps_and_rol
     assert!(edited.stdout.contains(&format!("{} the same, 1 not", told - 1)), "{edited:#?}");
     let state = other.path("deeper/checkpoint/state/query-aggregate");
     let partitions = fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().path());
-    let files = partitions.flat_map(|partition| fs::read_dir(partition).unwrap().map(|entry| entry.unwrap().path()));
-    let newest = files.max_by_key(|path| {
+    let stored = partitions.flat_map(|partition| fs::read_dir(partition).unwrap().map(|entry| entry.unwrap().path()));
+    let newest = stored.max_by_key(|path| {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         name.split('-').next().unwrap().parse::<u64>().unwrap()
     });
