@@ -27,7 +27,7 @@ pub(super) const ROWS: i64 = 20;
 pub(super) const START_MS: i64 = 1000;
 /// The plugin's name in the query.
 pub(crate) const PLUGIN: &str = "ledger";
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// So many batches make a restore too long to be worth the wait.
 const LONG: u64 = 60;
 
