@@ -63,6 +63,7 @@ struct Fresh<'a, S> {
     inputs: &'a BTreeMap<String, OutputPin>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sink: Option<&'a serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     canary: Option<&'a CanaryTally>,
 }
 
