@@ -24,6 +24,12 @@ fn the_ticking_thread_ends_with_its_host() {
     assert!(becomes(0));
     let first = PluginHost::new().unwrap();
     let second = PluginHost::new().unwrap();
+    // Who runs no plugin is not woken.
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(ticking(), 0);
+    // What is in the bytes is looked at under a deadline.
+    assert!(first.load("none", b"no component").is_err());
+    assert!(second.load("none", b"no component").is_err());
     // A thread takes its name when it begins to run, which may be later.
     assert!(becomes(2));
     drop(first);

@@ -123,7 +123,7 @@ fn an_idle_query_takes_a_swap_only_with_its_next_batch_and_the_client_need_not_w
     running.wait_for_batches(1);
     running.wait_until("the control socket", || !console.names("run").is_empty());
     let swap = ["swap", "query.toml", &format!("shifts={first}"), "--timeout", "300 ms"];
-    let ended = console.run(&swap).expect(2, &["error: no batch began within 300ms; the swap still waits"]);
+    let ended = console.run(&swap).expect(2, &["error: no batch began within 300ms; it still waits for the next one"]);
     assert!(ended.stdout.contains("\naccepted "), "{ended:#?}");
     running.signal("INT");
     running.end().expect(0, &[]);
