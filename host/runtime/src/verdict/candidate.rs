@@ -261,7 +261,12 @@ impl Question<'_> {
         if self.batches == 0 || report.from.as_ref() == Some(&report.to) {
             return Ok(());
         }
-        let migrate = |commit: &CommitEntry, own: &Arc<dyn DurableFiles>| self.migrate(&migration, forms, commit, own);
+        // Other code may have written the state before those batches: its own entry tells of that.
+        let migrate = |commit: &CommitEntry, own: &Arc<dyn DurableFiles>| {
+            let told = self.checkpoint.offset_log().get(commit.batch)?;
+            let stored = told.as_ref().map_or(&entry.state_schemas, |told| &told.state_schemas);
+            self.migrate(&migration, (stored, &wanted), commit, own)
+        };
         let trial = Trial {
             session: self.session,
             spec,
