@@ -123,6 +123,7 @@ stories!(
     late_after_restart,
     limit,
     processor_baskets,
+    processor_complete,
     processor_fails,
     processor_faults,
     processor_silence,
