@@ -298,9 +298,8 @@ impl StreamingQuery {
             self.slot(plugin)?.check_swap(&component)?;
         }
         let (reply, answer) = channel();
-        let plugin = plugin.to_owned();
-        let request =
-            SwapRequest { plugin, component, bytes, grounds, remake, canary: None, beside: None, hold: None, reply };
+        let request = SwapRequest::new(plugin.to_owned(), (component, bytes), grounds, reply);
+        let request = SwapRequest { remake, ..request };
         if request.remake != Some(Remake::Migrate) {
             self.swaps.push(request);
             return Ok(answer);
@@ -363,18 +362,8 @@ impl StreamingQuery {
         let component = self.host.load(plugin, &bytes)?;
         self.slot(plugin)?.check_swap(&component)?;
         let (reply, answer) = channel();
-        let (plugin, canary) = (plugin.to_owned(), Some(terms));
-        self.swaps.push(SwapRequest {
-            plugin,
-            component,
-            bytes,
-            grounds,
-            remake: None,
-            canary,
-            beside: None,
-            hold: None,
-            reply,
-        });
+        let request = SwapRequest::new(plugin.to_owned(), (component, bytes), grounds, reply);
+        self.swaps.push(SwapRequest { canary: Some(terms), ..request });
         Ok(answer)
     }
 

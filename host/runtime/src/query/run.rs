@@ -264,18 +264,8 @@ impl QueryRun {
                 running.slot.check_swap(&component)?;
             }
             let (reply, _) = channel();
-            let (plugin, bytes) = (plugin.name, plugin.component);
-            run.swaps.push(SwapRequest {
-                plugin,
-                component,
-                bytes,
-                grounds,
-                remake,
-                canary: None,
-                beside: None,
-                hold: None,
-                reply,
-            });
+            let request = SwapRequest::new(plugin.name, (component, plugin.component), grounds, reply);
+            run.swaps.push(SwapRequest { remake, ..request });
         }
         run.store_components()?;
         if run.trigger == Trigger::AvailableNow {
@@ -332,18 +322,8 @@ impl QueryRun {
     ) -> Result<Receiver<Result<Swapped, String>>, RuntimeError> {
         let component = self.host.load(plugin, &bytes)?;
         let (reply, answer) = channel();
-        let plugin = plugin.to_owned();
-        self.swaps.push(SwapRequest {
-            plugin,
-            component,
-            bytes,
-            grounds,
-            remake,
-            canary: None,
-            beside: None,
-            hold: None,
-            reply,
-        });
+        let request = SwapRequest::new(plugin.to_owned(), (component, bytes), grounds, reply);
+        self.swaps.push(SwapRequest { remake, ..request });
         Ok(answer)
     }
 
@@ -361,9 +341,8 @@ impl QueryRun {
     ) -> Result<Receiver<Result<Swapped, String>>, RuntimeError> {
         let component = self.host.load(plugin, &bytes)?;
         let (reply, answer) = channel();
-        let (plugin, canary) = (plugin.to_owned(), Some(terms));
-        let (beside, hold) = (None, None);
-        self.swaps.push(SwapRequest { plugin, component, bytes, grounds, remake: None, canary, beside, hold, reply });
+        let request = SwapRequest::new(plugin.to_owned(), (component, bytes), grounds, reply);
+        self.swaps.push(SwapRequest { canary: Some(terms), ..request });
         Ok(answer)
     }
 

@@ -102,6 +102,16 @@ pub struct SwapRequest {
 }
 
 impl SwapRequest {
+    /// For a component whose state stays as it is, and which is to compute all keys.
+    pub(super) fn new(
+        plugin: String,
+        (component, bytes): (Arc<Component>, Vec<u8>),
+        grounds: SwapGrounds,
+        reply: Sender<Result<Swapped, String>>,
+    ) -> Self {
+        Self { plugin, component, bytes, grounds, remake: None, canary: None, beside: None, hold: None, reply }
+    }
+
     /// Says that it does not take place.
     pub(super) fn refuse(&self, reason: String) {
         answer(&self.reply, Err(reason));
@@ -238,78 +248,45 @@ pub(super) struct Unlogged {
 }
 
 impl Unlogged {
+    /// A component that takes another's place and keeps its state; nobody waits for the answer.
+    fn of(plugin: String, (from, to): (Digest, Digest), grounds: SwapGrounds) -> Self {
+        Self { plugin, from, to, grounds, state: None, pause: SwapPause::default(), reply: None, is_swap: true }
+    }
+
+    /// As somebody asked for it.
+    fn asked(request: &SwapRequest, from: Digest) -> Self {
+        let digests = (from, request.component.digest());
+        let reply = Some(request.reply.clone());
+        Self { reply, ..Self::of(request.plugin.clone(), digests, request.grounds.clone()) }
+    }
+
     /// A component that took another's place because the query file names it.
     pub(super) fn by_restart(plugin: &str, from: Digest, to: Digest, grounds: SwapGrounds) -> Self {
-        Self {
-            plugin: plugin.to_owned(),
-            from,
-            to,
-            grounds,
-            state: None,
-            pause: SwapPause::default(),
-            reply: None,
-            is_swap: true,
-        }
+        Self::of(plugin.to_owned(), (from, to), grounds)
     }
 
     /// A component that takes over because its canary has shown enough.
     pub(super) fn by_canary(plugin: &str, from: Digest, to: Digest, shown: String) -> Self {
         let verdict = "its canary has shown enough".to_owned();
         let grounds = SwapGrounds { by: "canary".to_owned(), verdict, approved: false, findings: vec![shown] };
-        Self {
-            plugin: plugin.to_owned(),
-            from,
-            to,
-            grounds,
-            state: None,
-            pause: SwapPause::default(),
-            reply: None,
-            is_swap: true,
-        }
+        Self::of(plugin.to_owned(), (from, to), grounds)
     }
 
     /// A component that computes a slice of the keys.
     pub(super) fn of_canary(request: &SwapRequest, from: Digest) -> Self {
-        Self {
-            plugin: request.plugin.clone(),
-            from,
-            to: request.component.digest(),
-            grounds: request.grounds.clone(),
-            state: None,
-            pause: SwapPause::default(),
-            reply: Some(request.reply.clone()),
-            is_swap: false,
-        }
+        Self { is_swap: false, ..Self::asked(request, from) }
     }
 
     /// The canary of a plugin that ends because somebody asked for that.
     pub(super) fn end_of_canary(request: EndRequest, (candidate, current): (Digest, Digest)) -> Self {
         let EndRequest { plugin, reply } = request;
-        let grounds = SwapGrounds::unasked("rollback");
-        Self {
-            plugin,
-            from: candidate,
-            to: current,
-            grounds,
-            state: None,
-            pause: SwapPause::default(),
-            reply: Some(reply),
-            is_swap: false,
-        }
+        let ended = Self::of(plugin, (candidate, current), SwapGrounds::unasked("rollback"));
+        Self { reply: Some(reply), is_swap: false, ..ended }
     }
 
     /// A component that takes over at a border of its own.
     pub(super) fn at_border(request: &SwapRequest, from: Digest, state: &str) -> Self {
-        Self {
-            plugin: request.plugin.clone(),
-            from,
-            to: request.component.digest(),
-            grounds: request.grounds.clone(),
-            state: Some(state.to_owned()),
-            pause: SwapPause::default(),
-            reply: Some(request.reply.clone()),
-            is_swap: true,
-        }
+        Self { state: Some(state.to_owned()), ..Self::asked(request, from) }
     }
 
     /// Takes note of how long the query stood still.
@@ -364,9 +341,8 @@ pub(super) fn put_in_place(
     };
     put().map_err(|error| millstream_common::describe_chain(&error))?;
     tracing::info!(plugin = %request.plugin, from = %from.short(), to = %to.short(), "swapped");
-    let (plugin, grounds, reply) = (request.plugin.clone(), request.grounds.clone(), Some(request.reply.clone()));
     let pause = SwapPause { code: began.elapsed(), ..SwapPause::default() };
-    Ok(Unlogged { plugin, from, to, grounds, state: None, pause, reply, is_swap: true })
+    Ok(Unlogged::asked(request, from).after(pause))
 }
 
 fn answer(reply: &Sender<Result<Swapped, String>>, answer: Result<Swapped, String>) {
