@@ -4,10 +4,11 @@ use std::process::Command;
 use tidy::{Violations, root};
 
 /// The crates of the host by layer; a crate imports from lower layers only.
-const LAYERS: [(&str, usize); 12] = [
+const LAYERS: [(&str, usize); 14] = [
     ("millstream-common", 0),
     ("millstream-wasm", 1),
     ("millstream-package", 1),
+    ("millstream-client", 1),
     ("millstream-state", 1),
     ("millstream-checkpoint", 1),
     ("millstream-source", 2),
@@ -15,6 +16,7 @@ const LAYERS: [(&str, usize); 12] = [
     ("millstream-sink", 2),
     ("millstream-plan", 3),
     ("millstream-runtime", 4),
+    ("millstream-dstream", 5),
     ("millstream-server", 5),
     ("millstream-cli", 6),
 ];

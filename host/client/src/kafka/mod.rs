@@ -1,0 +1,1 @@
+//! Kafka: options with the prefix `kafka.` become the configuration of a client.

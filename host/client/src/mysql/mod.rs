@@ -1,0 +1,1 @@
+//! MySQL and MariaDB: a URL and options become a connection.

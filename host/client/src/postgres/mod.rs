@@ -1,0 +1,1 @@
+//! PostgreSQL: a URL and options become a connection.
