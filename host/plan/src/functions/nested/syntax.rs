@@ -7,6 +7,8 @@
 //! - `x -> x.name` → `x -> x['name']`, since the planner looks for `x` among the tables only
 //! - `a[0].name`, `f(x).name` → `a[0]['name']`, `f(x)['name']`
 //! - `from_json(j, schema_of_json('…'))` → `from_json(j, 'STRUCT<…>')`
+//! - `from_avro(b, '…', map('mode', 'PERMISSIVE'))` → `from_avro(b, '…', '{"mode":"PERMISSIVE"}')`: its options decide on
+//!   the type of the result, and only the planner's constants are known by then
 //!
 //! Run once over a whole statement, in any order with other rewrites.
 
@@ -85,8 +87,31 @@ fn rewrite_call(function: &mut Function) {
                 }
             }
         }
+        "from_avro" => {
+            if let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(options))) = list.args.get_mut(2)
+                && let Some(constant) = constant_map(options)
+            {
+                *options = text(constant);
+            }
+        }
         _ => {}
     }
+}
+
+/// The JSON of `map('…', '…')` for constants.
+fn constant_map(expr: &Expr) -> Option<String> {
+    let Expr::Function(function) = expr else { return None };
+    let FunctionArguments::List(list) = &function.args else { return None };
+    if !function.name.to_string().eq_ignore_ascii_case("map") {
+        return None;
+    }
+    let texts = list.args.iter().map(|arg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(ValueWithSpan { value, .. }))) => string_of(value),
+        _ => None,
+    });
+    let texts = texts.collect::<Option<Vec<_>>>()?;
+    let pairs = texts.chunks_exact(2).map(|pair| (pair[0].to_owned(), pair[1].into()));
+    Some(serde_json::Value::Object(pairs.collect()).to_string())
 }
 
 /// What `schema_of_json('…')` gives for a constant.

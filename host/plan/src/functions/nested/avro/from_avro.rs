@@ -15,6 +15,7 @@ use arrow::datatypes::DataType;
 use arrow_avro::reader::{Decoder, ReaderBuilder};
 use arrow_avro::schema::{AvroSchema, Fingerprint, FingerprintAlgorithm, SchemaStore};
 use datafusion::common::{Result, ScalarValue, exec_datafusion_err, exec_err, plan_datafusion_err, plan_err};
+use std::collections::BTreeMap;
 
 /// What the decoder wants to see before each value: it knows one schema, number zero.
 const PREFIX: [u8; 5] = [0; 5];
@@ -39,13 +40,12 @@ fn coerce(name: &str, types: &[DataType], _ansi: bool) -> Result<Vec<DataType>> 
     if !matches!(types[0], DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::Null) {
         return mismatch(name, "BINARY", &types[0]);
     }
-    let mut coerced = vec![DataType::Binary, DataType::Utf8];
-    if let Some(options) = types.get(2) {
-        if !matches!(options, DataType::Map(..)) {
-            return mismatch(name, "a map of options", options);
-        }
-        coerced.push(options.clone());
+    // Options are a map of constants, which are one text by now.
+    if let Some(other) = types.get(2).filter(|options| !matches!(options, DataType::Utf8 | DataType::Utf8View)) {
+        return mismatch(name, "a map of constant options", other);
     }
+    let mut coerced = vec![DataType::Utf8; types.len()];
+    coerced[0] = DataType::Binary;
     Ok(coerced)
 }
 
@@ -77,10 +77,8 @@ impl Reading {
     fn decoder(&self, rows: usize) -> Result<Decoder> {
         let mut store = SchemaStore::new_with_type(FingerprintAlgorithm::Id);
         let only = store.set(Fingerprint::Id(0), self.written.clone())?;
-        let mut builder = ReaderBuilder::new()
-            .with_batch_size(rows)
-            .with_writer_schema_store(store)
-            .with_active_fingerprint(only);
+        let mut builder =
+            ReaderBuilder::new().with_batch_size(rows).with_writer_schema_store(store).with_active_fingerprint(only);
         if let Some(wanted) = &self.wanted {
             builder = builder.with_reader_schema(wanted.clone());
         }
@@ -92,10 +90,12 @@ fn result(name: &str, types: &[DataType], constants: &[Option<&ScalarValue>]) ->
     let Some(schema) = constants.get(1).copied().flatten().and_then(|c| c.try_as_str().flatten()) else {
         return mismatch(name, "a constant schema", &types[1]);
     };
-    let options = match constants.get(2) {
+    let options = match constants.get(2).copied() {
         None => Vec::new(),
-        Some(Some(constant)) => options(&constant.to_array()?)?,
-        Some(None) => return mismatch(name, "constant options", &types[2]),
+        Some(constant) => match constant.and_then(|options| options.try_as_str().flatten()) {
+            Some(text) => options(name, text)?,
+            None => return mismatch(name, "a map of constant options", &types[2]),
+        },
     };
     let decoder = Reading::new(name, schema, &options)?
         .decoder(1)
@@ -103,22 +103,21 @@ fn result(name: &str, types: &[DataType], constants: &[Option<&ScalarValue>]) ->
     sql_type(name, decoder.schema().field(0).data_type())
 }
 
-fn options(map: &ArrayRef) -> Result<Vec<(String, String)>> {
-    let Some(map) = map.as_map_opt() else { return exec_err!("options are a map") };
-    if map.is_empty() || map.is_null(0) {
-        return Ok(Vec::new());
-    }
-    let entries = map.value(0);
-    let (keys, values) = (cast(entries.column(0), &DataType::Utf8)?, cast(entries.column(1), &DataType::Utf8)?);
-    let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
-    Ok(keys.as_string::<i32>().iter().map(text).zip(values.as_string::<i32>().iter().map(text)).collect())
+/// Options as [`rewrite_nested_syntax`](crate::functions::nested::rewrite_nested_syntax) writes them.
+fn options(name: &str, text: &str) -> Result<Vec<(String, String)>> {
+    let pairs: BTreeMap<String, String> = serde_json::from_str(text)
+        .map_err(|_| plan_datafusion_err!("[INVALID_OPTIONS] `{name}` takes a map of constant texts, not `{text}`"))?;
+    Ok(pairs.into_iter().collect())
 }
 
 fn run(call: &Call<'_>, args: &[ArrayRef]) -> Result<ArrayRef> {
     if call.rows == 0 {
         return Ok(new_empty_array(call.output));
     }
-    let options = args.get(2).map(options).transpose()?.unwrap_or_default();
+    let options = match args.get(2) {
+        Some(text) => options(call.name, text.as_string::<i32>().value(0))?,
+        None => Vec::new(),
+    };
     let reading = Reading::new(call.name, args[1].as_string::<i32>().value(0), &options)?;
     let bytes = args[0].as_binary::<i32>();
     let mut decoder = reading.decoder(CHUNK)?;
@@ -173,18 +172,10 @@ fn run(call: &Call<'_>, args: &[ArrayRef]) -> Result<ArrayRef> {
 fn decode(decoder: &mut Decoder, bytes: &BinaryArray, rows: &[usize]) -> Result<ArrayRef> {
     for &row in rows {
         let value = bytes.value(row);
-        // A value may take no byte, but the decoder begins one only when there is something to read.
-        let held: Vec<u8>;
-        let fed = if value.is_empty() {
-            held = vec![0];
-            held.as_slice()
-        } else {
-            value
-        };
         let malformed = |error: String| exec_datafusion_err!("{error}");
         decoder.decode(&PREFIX).map_err(|error| malformed(error.to_string()))?;
         let before = decoder.capacity();
-        match decoder.decode(fed) {
+        match decoder.decode(value) {
             Ok(read) if read == value.len() && decoder.capacity() + 1 == before => {}
             Ok(_) => return exec_err!("the value ends before the bytes do, or after them"),
             Err(error) => return exec_err!("{error}"),

@@ -18,9 +18,13 @@ const DEPTH: usize = 64;
 /// # Errors
 /// When it is no schema, refers to itself, or has a type without a counterpart.
 pub(super) fn read(function: &str, text: &str) -> Result<AvroSchema> {
-    let schema: Value = serde_json::from_str(text)
-        .or_else(|error| if is_type_name(text) { Ok(Value::String(text.to_owned())) } else { Err(error) })
-        .map_err(|error| plan_datafusion_err!("[INVALID_AVRO_SCHEMA] `{function}`: the schema is not JSON: {error}"))?;
+    let schema = if is_type_name(text) {
+        Value::String(text.to_owned())
+    } else {
+        serde_json::from_str(text).map_err(|error| {
+            plan_datafusion_err!("[INVALID_AVRO_SCHEMA] `{function}`: the schema is not JSON: {error}")
+        })?
+    };
     let checked = check(function, &schema, &mut Vec::new(), DEPTH)?;
     Ok(wrap(&checked))
 }
@@ -35,7 +39,9 @@ fn wrap(schema: &Value) -> AvroSchema {
     AvroSchema::new(record.to_string())
 }
 
-/// The schema without logical types that Spark reads as what they stand on; refused where a value could have no end.
+/// The schema without logical types that Spark reads as what they stand on.
+///
+/// What is refused has no type of SQL, or takes no byte: of such values a few bytes could say that there are endlessly many.
 fn check(function: &str, schema: &Value, enclosing: &mut Vec<String>, depth: usize) -> Result<Value> {
     let refuse = |what: &str| plan_err!("[INVALID_AVRO_SCHEMA] `{function}`: {what}");
     let Some(depth) = depth.checked_sub(1) else { return refuse("the schema is nested too deeply") };
@@ -43,13 +49,17 @@ fn check(function: &str, schema: &Value, enclosing: &mut Vec<String>, depth: usi
         Value::String(name) if enclosing.contains(name) => {
             refuse(&format!("`{name}` contains itself, and no type of SQL does that"))
         }
+        _ if is_null(schema) => refuse("a value that is always null; only a union may have null beside another type"),
         Value::String(_) => Ok(schema.clone()),
         Value::Array(variants) => {
             let values = variants.iter().filter(|variant| !is_null(variant)).count();
             if values != 1 || variants.len() > 2 {
                 return refuse("a union other than of null and one type has no type of SQL");
             }
-            variants.iter().map(|variant| check(function, variant, enclosing, depth)).collect()
+            let checked = variants.iter().map(|variant| {
+                if is_null(variant) { Ok(variant.clone()) } else { check(function, variant, enclosing, depth) }
+            });
+            checked.collect()
         }
         Value::Object(parts) => {
             let mut parts = parts.clone();
@@ -65,7 +75,7 @@ fn check(function: &str, schema: &Value, enclosing: &mut Vec<String>, depth: usi
                     let names = names_of(&parts);
                     let known = enclosing.len();
                     enclosing.extend(names);
-                    let Some(Value::Array(fields)) = parts.get_mut("fields") else {
+                    let Some(Value::Array(fields)) = parts.get_mut("fields").filter(|fields| !is_empty(fields)) else {
                         return refuse("a record has no fields");
                     };
                     for field in fields {
@@ -77,11 +87,13 @@ fn check(function: &str, schema: &Value, enclosing: &mut Vec<String>, depth: usi
                 Some(Value::String(kind)) if matches!(kind.as_str(), "array" | "map") => {
                     let key = if kind == "array" { "items" } else { "values" };
                     let Some(inner) = parts.get(key) else { return refuse(&format!("the {kind} has no {key}")) };
-                    if kind == "array" && may_be_empty(inner) {
-                        return refuse("elements that take no bytes: a few bytes could say that there are endlessly many");
-                    }
                     let inner = check(function, inner, enclosing, depth)?;
                     parts.insert(key.to_owned(), inner);
+                }
+                Some(Value::String(kind))
+                    if kind == "fixed" && parts.get("size").and_then(Value::as_u64) == Some(0) =>
+                {
+                    return refuse("bytes of fixed length 0");
                 }
                 Some(Value::String(_)) => {}
                 Some(inner) => {
@@ -96,25 +108,12 @@ fn check(function: &str, schema: &Value, enclosing: &mut Vec<String>, depth: usi
     }
 }
 
-fn is_null(schema: &Value) -> bool {
-    schema.as_str() == Some("null") || schema.get("type").and_then(Value::as_str) == Some("null")
+fn is_empty(fields: &Value) -> bool {
+    fields.as_array().is_some_and(Vec::is_empty)
 }
 
-/// Whether a value of this schema can take no byte at all.
-fn may_be_empty(schema: &Value) -> bool {
-    match schema {
-        Value::Object(parts) => match parts.get("type") {
-            Some(Value::String(kind)) if kind == "record" => {
-                let fields = parts.get("fields").and_then(Value::as_array);
-                fields.is_none_or(|fields| fields.iter().all(|field| field.get("type").is_none_or(may_be_empty)))
-            }
-            Some(Value::String(kind)) if kind == "fixed" => parts.get("size").and_then(Value::as_u64) == Some(0),
-            Some(inner) => may_be_empty(inner),
-            None => true,
-        },
-        Value::Array(_) => false,
-        other => is_null(other),
-    }
+fn is_null(schema: &Value) -> bool {
+    schema.as_str() == Some("null") || schema.get("type").and_then(Value::as_str) == Some("null")
 }
 
 /// The name of a named type, alone and in its namespace.
@@ -133,23 +132,24 @@ fn names_of(parts: &serde_json::Map<String, Value>) -> Vec<String> {
 /// When there is none.
 pub(super) fn sql_type(function: &str, decoded: &DataType) -> Result<DataType> {
     Ok(match decoded {
-        DataType::Boolean | DataType::Int32 | DataType::Int64 | DataType::Float32 | DataType::Float64 => decoded.clone(),
+        DataType::Boolean | DataType::Int32 | DataType::Int64 | DataType::Float32 | DataType::Float64 => {
+            decoded.clone()
+        }
         DataType::Utf8 | DataType::Binary | DataType::Date32 | DataType::Null => decoded.clone(),
         DataType::Dictionary(..) | DataType::Utf8View => DataType::Utf8,
         DataType::FixedSizeBinary(_) => DataType::Binary,
         DataType::Decimal128(precision, scale) => DataType::Decimal128(*precision, *scale),
-        DataType::Timestamp(_, zone) => {
-            DataType::Timestamp(TimeUnit::Microsecond, zone.as_ref().map(|_| "UTC".into()))
-        }
+        DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone.as_ref().map(|_| "UTC".into())),
         DataType::Struct(fields) => {
-            let fields = fields.iter().map(|field| {
-                Ok(Field::new(field.name(), sql_type(function, field.data_type())?, true))
-            });
+            let fields =
+                fields.iter().map(|field| Ok(Field::new(field.name(), sql_type(function, field.data_type())?, true)));
             DataType::Struct(fields.collect::<Result<_>>()?)
         }
         DataType::List(element) => list_of(sql_type(function, element.data_type())?),
         DataType::Map(entries, _) => match entries.data_type() {
-            DataType::Struct(pair) if pair.len() == 2 => map_of(DataType::Utf8, sql_type(function, pair[1].data_type())?),
+            DataType::Struct(pair) if pair.len() == 2 => {
+                map_of(DataType::Utf8, sql_type(function, pair[1].data_type())?)
+            }
             other => return plan_err!("[INVALID_AVRO_SCHEMA] `{function}`: a map of {other} has no type of SQL"),
         },
         other => return plan_err!("[INVALID_AVRO_SCHEMA] `{function}`: {other} has no type of SQL"),
@@ -236,10 +236,11 @@ mod tests {
     }
 
     #[test]
-    fn an_array_of_nothing_is_refused() {
-        assert!(refusal(r#"{"type":"array","items":"null"}"#).contains("endlessly"));
-        let empty = r#"{"type":"array","items":{"type":"record","name":"E","fields":[]}}"#;
-        assert!(refusal(empty).contains("endlessly"));
+    fn values_that_take_no_byte_are_refused() {
+        assert!(refusal("null").contains("always null"));
+        assert!(refusal(r#"{"type":"array","items":"null"}"#).contains("always null"));
+        assert!(refusal(r#"{"type":"array","items":{"type":"record","name":"E","fields":[]}}"#).contains("no fields"));
+        assert!(refusal(r#"{"type":"fixed","name":"F","size":0}"#).contains("length 0"));
     }
 
     #[test]
