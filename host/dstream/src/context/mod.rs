@@ -275,7 +275,13 @@ impl StreamingContext {
         let mut ran = 0;
         let result = loop {
             match engine.cut_due(self.inner.frame.clock.now_ms()).and_then(|_| engine.run_next()) {
-                Ok(true) => ran += 1,
+                Ok(true) => {
+                    ran += 1;
+                    if engine.is_to_end() {
+                        self.end_stepwise(&engine, None);
+                        return Ok(ran);
+                    }
+                }
                 Ok(false) => break None,
                 Err(error) => break Some(error),
             }
@@ -304,6 +310,8 @@ impl StreamingContext {
             ContextState::Stopped => {}
             ContextState::Active => match self.stepwise() {
                 None => self.inner.control.stop(graceful, self.graceful_timeout()),
+                // An output operation asks for the end: its batch is brought to its end first.
+                Some(engine) if engine.end_after_batch() => {}
                 Some(engine) => {
                     let drained = if graceful { drain(&engine) } else { Ok(()) };
                     self.end_stepwise(&engine, drained.err());

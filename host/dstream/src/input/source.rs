@@ -205,7 +205,8 @@ impl<T: Data> Input for SourceInput<T> {
     fn has_pending(&self) -> bool {
         let mut guard = self.lock();
         let Some(open) = guard.as_mut().filter(|_| self.is_received()) else { return false };
-        open.source.newest_offset().is_some_and(|newest| Some(newest) != open.position)
+        let latest = open.source.latest_offset(open.position.as_ref(), ReadLimit::AllAvailable);
+        latest.is_ok_and(|latest| latest != open.position)
     }
 
     fn stop_receiving(&self) {

@@ -71,12 +71,7 @@ impl<T> std::fmt::Debug for Rdd<T> {
 impl<T: Data> Rdd<T> {
     /// Rows that are there already, in their partitions.
     pub fn from_partitions(partitions: Vec<Vec<T>>) -> Self {
-        let count = partitions.len();
-        let rdd = Self::new(count, default_workers(), Box::new(|_| Ok(Vec::new())), Box::new(|| Ok(())));
-        for (cell, rows) in rdd.0.cells.iter().zip(partitions) {
-            cell.get_or_init(|| Ok(Arc::new(rows)));
-        }
-        rdd
+        Self::of_input(partitions, default_workers(), Vec::new())
     }
 
     /// Rows, spread over at most `partitions` partitions in order.

@@ -11,7 +11,7 @@ use millstream_checkpoint::OffsetRange;
 use millstream_common::{BatchId, DurableFiles, MemoryFiles, StopSignal, describe_chain};
 use millstream_wasm::BatchStamp;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many batches wait in the queue at most; more are cut when some have run.
@@ -63,6 +63,9 @@ pub(crate) struct Engine {
     work: Mutex<Work>,
     /// Tells sources to end what takes long.
     stop: StopSignal,
+    is_running: AtomicBool,
+    /// That it is to end after the batch that runs.
+    is_to_end: AtomicBool,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -100,7 +103,9 @@ impl Engine {
         }
         let next_cut = Mutex::new(last.plus(frame.interval_ms));
         let work = Mutex::new(Work { journal, next_batch });
-        let engine = Self { frame, plan, listeners, queue: Mutex::new(queue), next_cut, work, stop };
+        let (is_running, is_to_end) = (AtomicBool::new(false), AtomicBool::new(false));
+        let queue = Mutex::new(queue);
+        let engine = Self { frame, plan, listeners, queue, next_cut, work, stop, is_running, is_to_end };
         if let Err(error) = engine.open_inputs(positions) {
             engine.close();
             return Err(error);
@@ -176,8 +181,21 @@ impl Engine {
     pub(crate) fn run_next(&self) -> Result<bool, DStreamError> {
         let Some(cut) = locked(&self.queue).pop_front() else { return Ok(false) };
         let mut work = locked(&self.work);
-        self.run(&mut work, &cut)?;
-        Ok(true)
+        self.is_running.store(true, Ordering::SeqCst);
+        let result = self.run(&mut work, &cut);
+        self.is_running.store(false, Ordering::SeqCst);
+        result.map(|()| true)
+    }
+
+    /// Asks for the end after the batch that runs; `false` when none runs.
+    pub(crate) fn end_after_batch(&self) -> bool {
+        self.is_to_end.store(true, Ordering::SeqCst);
+        self.is_running.load(Ordering::SeqCst)
+    }
+
+    /// Whether the end was asked for while a batch ran.
+    pub(crate) fn is_to_end(&self) -> bool {
+        self.is_to_end.load(Ordering::SeqCst)
     }
 
     fn run(&self, work: &mut Work, cut: &Cut) -> Result<(), DStreamError> {

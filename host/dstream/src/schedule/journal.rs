@@ -121,7 +121,7 @@ impl Found<'_> {
             if now != digest {
                 return Err(DStreamError::Differs {
                     place: self.place.clone(),
-                    setting: format!("for its unfinished batch, plugin `{}` of", name.trim_start_matches(PLUGIN)),
+                    setting: format!("plugin `{}` of its unfinished batch as", name.trim_start_matches(PLUGIN)),
                     was: digest.clone(),
                     now: now.to_owned(),
                 });

@@ -58,7 +58,13 @@ impl<T: Data> DStream<T> {
     ) -> DStream<U> {
         let (parent, call, function) = (Arc::clone(&self.core), Arc::new(call), Arc::<str>::from(function));
         let used = Arc::clone(slot);
-        let compute = move |time| {
+        let new = NewStream {
+            operation: "map_plugin",
+            slide_ms: self.slide(),
+            parents: vec![self.any()],
+            role: Role::Plugin(Arc::new(PluginUse { slot: Arc::clone(slot) })),
+            refusal: None,
+            compute: Box::new(move |time| {
             let rows = parent.rows(time)?;
             Ok(rows.map(|rows| {
                 let (call, slot) = (Arc::clone(&call), Arc::clone(&used));
@@ -71,14 +77,7 @@ impl<T: Data> DStream<T> {
                     scope.enter(|| call(&slot, &function, rows, &arguments(rows)))
                 })
             }))
-        };
-        let new = NewStream {
-            operation: "map_plugin",
-            slide_ms: self.slide(),
-            parents: vec![self.any()],
-            role: Role::Plugin(Arc::new(PluginUse { slot: Arc::clone(slot) })),
-            refusal: None,
-            compute: Box::new(compute),
+        }),
         };
         DStream::new(&self.core.frame, &self.outputs, new)
     }

@@ -29,13 +29,13 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) fn sorted<T: Data + Ord>(stream: &DStream<T>) -> Seen<T> {
     let seen = Seen::<T>::default();
     let theirs = Arc::clone(&seen);
-    let see = move |rows: &millstream_dstream::Rdd<T>, time: millstream_dstream::Time| {
+    let seeing = stream.foreach_rdd(move |rows, time| {
         let mut rows = rows.collect()?;
         rows.sort();
         locked(&theirs).push((time.millis() / 1000, rows));
         Ok(())
-    };
-    stream.foreach_rdd(see).unwrap();
+    });
+    seeing.unwrap();
     seen
 }
 

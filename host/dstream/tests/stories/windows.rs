@@ -25,11 +25,11 @@ fn a_window_of_a_window_goes_by_the_inner_slide() {
 
 #[test]
 fn windows_are_reduced_and_grouped() {
-    let batches = || vec![vec![("a", 1)], vec![("b", 2), ("a", 3)], vec![("b", 4)]];
+    let batches = || vec![vec![('a', 1)], vec![('b', 2), ('a', 3)], vec![('b', 4)]];
     let reduced = over_queue(batches(), |_, pairs| pairs.reduce_by_key_and_window(|a, b| a + b, seconds(2), seconds(1)));
-    assert_eq!(reduced, [(1, vec![("a", 1)]), (2, vec![("a", 4), ("b", 2)]), (3, vec![("a", 3), ("b", 6)])]);
+    assert_eq!(reduced, [(1, vec![('a', 1)]), (2, vec![('a', 4), ('b', 2)]), (3, vec![('a', 3), ('b', 6)])]);
     let grouped = over_queue(batches(), |_, pairs| pairs.group_by_key_and_window(seconds(2), seconds(1)));
-    assert_eq!(grouped[2], (3, vec![("a", vec![3]), ("b", vec![2, 4])]));
+    assert_eq!(grouped[2], (3, vec![('a', vec![3]), ('b', vec![2, 4])]));
     let whole = over_queue(vec![vec![1, 2], vec![3], vec![]], |_, rows| {
         rows.reduce_by_window(|a, b| a + b, seconds(2), seconds(1))
     });
