@@ -24,9 +24,8 @@ fn heat(line: &str) -> Option<(String, f64)> {
 fn program(host: &str, port: u16) -> Result<StreamingContext, DStreamError> {
     let context = StreamingContext::new(Duration::from_secs(1))?;
     let heats = context.socket_text_stream(host, port)?.flat_map(|line: String| heat(&line));
-    let totals = heats.update_state_by_key(|new: Vec<f64>, total: Option<f64>| {
-        Some(new.iter().sum::<f64>() + total.unwrap_or(0.0))
-    });
+    let totals = heats
+        .update_state_by_key(|new: Vec<f64>, total: Option<f64>| Some(new.iter().sum::<f64>() + total.unwrap_or(0.0)));
     totals.named("heat").print()?;
     Ok(context)
 }

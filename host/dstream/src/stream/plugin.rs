@@ -65,19 +65,19 @@ impl<T: Data> DStream<T> {
             role: Role::Plugin(Arc::new(PluginUse { slot: Arc::clone(slot) })),
             refusal: None,
             compute: Box::new(move |time| {
-            let rows = parent.rows(time)?;
-            Ok(rows.map(|rows| {
-                let (call, slot) = (Arc::clone(&call), Arc::clone(&used));
-                let (arguments, function) = (Arc::clone(&arguments), Arc::clone(&function));
-                rows.try_map_partitions(move |partition, rows| {
-                    if rows.is_empty() {
-                        return Ok(Vec::new());
-                    }
-                    let scope = Scope::default().partition(u32::try_from(partition).unwrap_or(u32::MAX));
-                    scope.enter(|| call(&slot, &function, rows, &arguments(rows)))
-                })
-            }))
-        }),
+                let rows = parent.rows(time)?;
+                Ok(rows.map(|rows| {
+                    let (call, slot) = (Arc::clone(&call), Arc::clone(&used));
+                    let (arguments, function) = (Arc::clone(&arguments), Arc::clone(&function));
+                    rows.try_map_partitions(move |partition, rows| {
+                        if rows.is_empty() {
+                            return Ok(Vec::new());
+                        }
+                        let scope = Scope::default().partition(u32::try_from(partition).unwrap_or(u32::MAX));
+                        scope.enter(|| call(&slot, &function, rows, &arguments(rows)))
+                    })
+                }))
+            }),
         };
         DStream::new(&self.core.frame, &self.outputs, new)
     }

@@ -73,7 +73,8 @@ fn another_interval_or_a_program_that_begins_anew_is_refused() {
     let world = World::new();
     once(&world, |_, lines| drop(sorted(lines))).unwrap();
     let make = |interval: u64| {
-        let context = StreamingContext::with_clock(seconds(interval), std::sync::Arc::clone(&world.clock) as _).unwrap();
+        let context =
+            StreamingContext::with_clock(seconds(interval), std::sync::Arc::clone(&world.clock) as _).unwrap();
         context.register_source("memory", std::sync::Arc::new(world.lines.clone()));
         context.checkpoint_in(std::sync::Arc::clone(&world.files) as _).unwrap();
         let lines = context.direct_stream("memory", DirectOptions::default()).unwrap();

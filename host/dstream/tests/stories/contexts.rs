@@ -51,12 +51,18 @@ fn what_cannot_be_is_told_by_its_reason() {
     let odd = numbers.window(Duration::from_millis(1500), seconds(1)).map(|n| n + 1);
     let error = refusal(odd.print()).to_string();
     assert_eq!(error, "the window length of `window`, 1500 ms, is no multiple of the 1000 ms of the stream");
-    assert!(matches!(refusal(numbers.window(seconds(2), seconds(0)).print()), Refusal::NotMultiple { what: "slide", .. }));
+    assert!(matches!(
+        refusal(numbers.window(seconds(2), seconds(0)).print()),
+        Refusal::NotMultiple { what: "slide", .. }
+    ));
     let slow = numbers.window(seconds(2), seconds(2));
     assert!(matches!(refusal(numbers.union(&slow).print()), Refusal::Slides { operation: "union", .. }));
     assert!(matches!(refusal(numbers.named("x").print()), Refusal::NothingToName { .. }));
     assert!(matches!(refusal(slow.named("no name").print()), Refusal::Name { .. }));
-    assert_eq!(refusal(context.remember(Duration::from_millis(1))), Refusal::Remember { remember_ms: 1, interval_ms: 1000 });
+    assert_eq!(
+        refusal(context.remember(Duration::from_millis(1))),
+        Refusal::Remember { remember_ms: 1, interval_ms: 1000 }
+    );
     let counted = numbers.map(|n| (n, 1_i64)).update_state_by_key(|new, _| Some(new.len() as i64));
     counted.print().unwrap();
     assert_eq!(refusal(context.start()), Refusal::NoCheckpoint { operation: "update_state_by_key" });

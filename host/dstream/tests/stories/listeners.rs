@@ -21,7 +21,12 @@ impl StreamingListener for Diary {
         self.note(format!("submitted {}", batch.batch_time));
     }
     fn on_batch_started(&self, batch: &BatchInfo) {
-        self.note(format!("begun {} with {} after {:?}", batch.batch_time, batch.num_records(), batch.scheduling_delay()));
+        self.note(format!(
+            "begun {} with {} after {:?}",
+            batch.batch_time,
+            batch.num_records(),
+            batch.scheduling_delay()
+        ));
     }
     fn on_batch_completed(&self, batch: &BatchInfo) {
         let delays = (batch.scheduling_delay(), batch.processing_delay(), batch.total_delay());

@@ -45,9 +45,13 @@ fn lines_of_a_batch_that_a_crash_cut_short_are_there_again() {
         context.checkpoint_in(Arc::clone(&world.files) as _).unwrap();
         let context = context.resuming().unwrap();
         let lines = context.socket_text_stream("127.0.0.1", port).unwrap();
-        let seen = sorted(&lines.map(pair).update_state_by_key(|new, old: Option<i64>| Some(new.len() as i64 + old.unwrap_or(0))));
+        let seen = sorted(
+            &lines.map(pair).update_state_by_key(|new, old: Option<i64>| Some(new.len() as i64 + old.unwrap_or(0))),
+        );
         let seen_lines = sorted(&lines);
-        lines.foreach_rdd(move |rows, _| if fails && !rows.is_empty()? { Err("it fails".into()) } else { Ok(()) }).unwrap();
+        lines
+            .foreach_rdd(move |rows, _| if fails && !rows.is_empty()? { Err("it fails".into()) } else { Ok(()) })
+            .unwrap();
         (context.start_stepwise().unwrap(), seen, seen_lines)
     };
     let (stepper, _, seen_lines) = start(true);

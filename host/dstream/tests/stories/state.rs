@@ -1,6 +1,6 @@
 //! State by key.
 
-use crate::harness::{alone, counts, locked, over_lines, pair, seconds, sorted, World};
+use crate::harness::{World, alone, counts, locked, over_lines, pair, seconds, sorted};
 use millstream_dstream::{JobError, State, StateSpec, Time};
 use std::sync::{Arc, Mutex};
 

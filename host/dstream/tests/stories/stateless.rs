@@ -42,7 +42,8 @@ fn values_of_a_key_are_grouped_reduced_and_combined() {
         pairs.combine_by_key(|v| (v, 1), |(sum, n), v| (sum + v, n + 1), |(a, n), (b, m)| (a + b, n + m))
     });
     assert_eq!(combined, [(1, vec![("a", (4, 2)), ("b", (2, 1))])]);
-    let mapped = over_queue(batch(), |_, pairs| pairs.map_values(|v| v + 1).flat_map_values(|v| vec![v; v as usize - 2]));
+    let mapped =
+        over_queue(batch(), |_, pairs| pairs.map_values(|v| v + 1).flat_map_values(|v| vec![v; v as usize - 2]));
     assert_eq!(mapped, [(1, vec![("a", 4), ("a", 4), ("b", 3)])]);
 }
 
@@ -98,10 +99,9 @@ fn streams_are_united_and_transformed_together() {
         let time = time.millis();
         one.union(two).map(move |n| i64::from(n) + time)
     }));
-    let top = sorted(&left.transform(|rows| millstream_dstream::Rdd::parallelize(
-        rows.sort_by(|n| *n, false).take(1).unwrap_or_default(),
-        1,
-    )));
+    let top = sorted(&left.transform(|rows| {
+        millstream_dstream::Rdd::parallelize(rows.sort_by(|n| *n, false).take(1).unwrap_or_default(), 1)
+    }));
     let stepper = context.start_stepwise().unwrap();
     one.push(vec![1, 5, 3]);
     two.push(vec![10]);
@@ -116,7 +116,17 @@ fn streams_are_united_and_transformed_together() {
 #[test]
 fn a_transformation_may_combine_by_hand() {
     let seen = over_queue(vec![vec![("a", 1), ("a", 2)]], |_, pairs| {
-        let combiner = Combiner::new(|v: i64| vec![v], |mut all: Vec<i64>, v| { all.push(v); all }, |mut a: Vec<i64>, b| { a.extend(b); a });
+        let combiner = Combiner::new(
+            |v: i64| vec![v],
+            |mut all: Vec<i64>, v| {
+                all.push(v);
+                all
+            },
+            |mut a: Vec<i64>, b| {
+                a.extend(b);
+                a
+            },
+        );
         pairs.transform(move |rows| rows.combine_by_key(&combiner, 1))
     });
     assert_eq!(seen, [(1, vec![("a", vec![1, 2])])]);

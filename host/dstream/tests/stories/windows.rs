@@ -26,7 +26,8 @@ fn a_window_of_a_window_goes_by_the_inner_slide() {
 #[test]
 fn windows_are_reduced_and_grouped() {
     let batches = || vec![vec![('a', 1)], vec![('b', 2), ('a', 3)], vec![('b', 4)]];
-    let reduced = over_queue(batches(), |_, pairs| pairs.reduce_by_key_and_window(|a, b| a + b, seconds(2), seconds(1)));
+    let reduced =
+        over_queue(batches(), |_, pairs| pairs.reduce_by_key_and_window(|a, b| a + b, seconds(2), seconds(1)));
     assert_eq!(reduced, [(1, vec![('a', 1)]), (2, vec![('a', 4), ('b', 2)]), (3, vec![('a', 3), ('b', 6)])]);
     let grouped = over_queue(batches(), |_, pairs| pairs.group_by_key_and_window(seconds(2), seconds(1)));
     assert_eq!(grouped[2], (3, vec![('a', vec![3]), ('b', vec![2, 4])]));
@@ -60,7 +61,8 @@ fn a_filter_takes_keys_out_of_a_window_with_inverse() {
             |_, count| *count > 0,
         )
     });
-    let wanted: [&[(&str, i64)]; 6] = [&[("a", 1), ("b", 1)], &[("a", 2), ("b", 1)], &[("a", 1)], &[("b", 1)], &[("b", 1)], &[]];
+    let wanted: [&[(&str, i64)]; 6] =
+        [&[("a", 1), ("b", 1)], &[("a", 2), ("b", 1)], &[("a", 1)], &[("b", 1)], &[("b", 1)], &[]];
     for (at, wanted) in wanted.iter().enumerate() {
         assert_eq!(seen[at].1, counts(wanted), "batch {}", at + 1);
     }
@@ -69,9 +71,8 @@ fn a_filter_takes_keys_out_of_a_window_with_inverse() {
 #[test]
 fn windows_with_and_without_inverse_agree() {
     let words: Vec<&[&str]> = vec![&["a", "b", "a"], &["c"], &["a"], &["b", "b"], &[], &["c", "a"], &[], &[]];
-    let plain = over_lines(&words, |lines| {
-        lines.map(pair).reduce_by_key_and_window(|a, b| a + b, seconds(4), seconds(2))
-    });
+    let plain =
+        over_lines(&words, |lines| lines.map(pair).reduce_by_key_and_window(|a, b| a + b, seconds(4), seconds(2)));
     let inverse = over_lines(&words, |lines| {
         lines.map(pair).reduce_by_key_and_window_filtered(
             |a, b| a + b,
@@ -86,7 +87,8 @@ fn windows_with_and_without_inverse_agree() {
 
 #[test]
 fn rows_of_a_window_are_counted() {
-    let counted = over_lines(&[&[], &["a", "b"], &["a"], &[], &[]], |lines| lines.count_by_window(seconds(2), seconds(1)));
+    let counted =
+        over_lines(&[&[], &["a", "b"], &["a"], &[], &[]], |lines| lines.count_by_window(seconds(2), seconds(1)));
     assert_eq!(counted, [(1, vec![]), (2, vec![2]), (3, vec![3]), (4, vec![1]), (5, vec![0])]);
     let by_value = over_lines(&WORDS, |lines| lines.count_by_value_and_window(seconds(2), seconds(1)));
     assert_eq!(by_value[2], (3, counts(&[("a", 1)])));
