@@ -172,7 +172,7 @@ fn start_receiver<T: Send + 'static>(receiver: &dyn Receiver<T>, handle: Receive
     }
 }
 
-fn stop_receiver<T>(receiver: &dyn Receiver<T>, input: &str) {
+fn stop_receiver<T: 'static>(receiver: &dyn Receiver<T>, input: &str) {
     let stopped = guarded(|| {
         receiver.on_stop();
         Ok(())
@@ -183,7 +183,7 @@ fn stop_receiver<T>(receiver: &dyn Receiver<T>, input: &str) {
 }
 
 /// Ends a receiver for good; once.
-fn end<T>(shared: &Shared<T>) {
+fn end<T: 'static>(shared: &Shared<T>) {
     let receiver = {
         let mut waiting = shared.lock();
         if std::mem::replace(&mut waiting.stopped, true) {

@@ -86,8 +86,9 @@ impl<K: Key + Item, V: Item> ReducedWindow<K, V> {
     fn slide(&self, time: Time) -> Result<(), DStreamError> {
         // Times of batches: what was in the window before, and is not in this one, and the other way round.
         let before = time.minus(self.slide_ms);
-        let leaving = self.batches.between(before.minus(self.length_ms).plus(1), time.minus(self.length_ms));
-        let entering = self.batches.between(before.plus(1), time);
+        let border = time.minus(self.length_ms);
+        let leaving = self.batches.between(before.minus(self.length_ms).plus(1), border.min(before));
+        let entering = self.batches.between(before.max(border).plus(1), time);
         let failed = |error| self.identity.failed(time, error);
         let leaving = self.spread(&leaving).map_err(failed)?;
         let entering = self.spread(&entering).map_err(failed)?;

@@ -49,6 +49,12 @@ fn program(lines: &DStream<String>, given: &Given) {
 
 const LINES: [&[&str]; 7] = [&["a", "b", "a"], &["b"], &[], &["c", "a"], &["a"], &[], &["b", "c"]];
 
+fn sorted(rows: &[String]) -> Vec<String> {
+    let mut rows = rows.to_vec();
+    rows.sort();
+    rows
+}
+
 fn start(world: &World, files: Arc<dyn DurableFiles>, given: &Given) -> Option<Stepper> {
     let (context, lines) = world.context_in(files);
     program(&lines, given);
@@ -91,7 +97,7 @@ fn revive(world: &mut World, given: &Given) -> Stepper {
 fn a_restart_after_each_batch_changes_nothing() {
     let _alone = alone();
     let wanted = straight();
-    assert_eq!(wanted[&("inverse", 7000)], ["(a,1)", "(b,1)", "(c,1)"]);
+    assert_eq!(sorted(&wanted[&("inverse", 7000)]), ["(a,1)", "(b,1)", "(c,1)"]);
     assert_eq!(wanted[&("window", 6000)].len(), 3);
     let (world, given) = (World::new(), Given::default());
     for lines in LINES {
@@ -154,5 +160,5 @@ fn batches_whose_time_passed_are_all_run_after_a_restart() {
     let given = locked(&given);
     assert_eq!(given[&("reduced", 2000)], ["(b,1)"]);
     assert!(given[&("reduced", 5000)].is_empty());
-    assert_eq!(given[&("updated", 5000)], ["(a,1)", "(b,1)"]);
+    assert_eq!(sorted(&given[&("updated", 5000)]), ["(a,1)", "(b,1)"]);
 }

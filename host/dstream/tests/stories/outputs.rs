@@ -22,10 +22,10 @@ impl Write for Page {
 fn the_first_rows_are_printed_under_the_time_of_the_batch() {
     let _alone = alone();
     let (context, clock) = context();
-    let queue = RddQueue::new();
+    let queue = RddQueue::<&'static str>::new();
     let words = context.queue_stream(&queue).unwrap();
     let page = Page::default();
-    words.map(|word: &str| (word, 1)).print_to(2, page.clone()).unwrap();
+    words.map(|word| (word, 1)).print_to(2, page.clone()).unwrap();
     let stepper = context.start_stepwise().unwrap();
     queue.push(vec!["hello", "world", "again"]);
     clock.advance(seconds(2));
@@ -41,7 +41,7 @@ fn each_batch_is_a_folder_of_text_files() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let (context, clock) = context();
-    let queue = RddQueue::new();
+    let queue = RddQueue::<&'static str>::new();
     let words = context.queue_stream(&queue).unwrap();
     words.save_as_text_files(folder.path().join("words").to_str().unwrap(), "txt").unwrap();
     words.count().save_as_text_files(folder.path().join("count").to_str().unwrap(), "").unwrap();

@@ -11,7 +11,7 @@ fn every_known_key_is_asked_in_every_batch() {
     let seen = over_lines(&[&["a", "b", "a"], &["b"], &[]], move |lines| {
         let theirs = Arc::clone(&theirs);
         lines.map(pair).update_state_by_key_from(
-            move |key, new, state| {
+            move |key, new, state: Option<i64>| {
                 locked(&theirs).push((key.clone(), new.len(), state));
                 Some(new.iter().sum::<i64>() + state.unwrap_or(0))
             },
@@ -51,7 +51,7 @@ fn states_may_be_there_before_the_first_batch() {
     let seen = over_lines(&[&["a"]], |lines| {
         let initial = vec![("a".to_owned(), 10), ("z".to_owned(), 26)];
         lines.map(pair).update_state_by_key_from(
-            |_, new, state| Some(new.iter().sum::<i64>() + state.unwrap_or(0)),
+            |_, new, state: Option<i64>| Some(new.iter().sum::<i64>() + state.unwrap_or(0)),
             initial,
             3,
         )
