@@ -36,7 +36,10 @@ pub enum RowError {
 
 impl<'a> Row<'a> {
     /// Row `index` of `batch`.
-    pub(super) fn new(batch: &'a RecordBatch, index: usize) -> Self {
+    ///
+    /// # Panics
+    /// When a value is asked for and there is no such row.
+    pub fn new(batch: &'a RecordBatch, index: usize) -> Self {
         Self { batch, index }
     }
 
