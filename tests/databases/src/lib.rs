@@ -12,6 +12,7 @@
 mod folder;
 pub mod mariadb;
 pub mod postgres;
+pub mod proof;
 pub mod proxy;
 pub mod query;
 mod server;

@@ -84,3 +84,62 @@ pub fn rows(pairs: &[(&str, i64)]) -> RecordBatch {
 pub fn schema_of(rows: &RecordBatch) -> SchemaRef {
     rows.schema()
 }
+
+/// A query over the changes of a table, into a recorder that compares what comes again.
+pub struct Changes {
+    /// The world.
+    pub world: World,
+    spec: QuerySpec,
+}
+
+impl Changes {
+    /// The query `sql` over the stream `changes` of a format.
+    ///
+    /// # Errors
+    /// When the stream cannot be described, in words.
+    pub fn new(world: World, sql: &str, format: &str, options: &Options) -> Result<Self, String> {
+        let mut reader = world.session.read_stream().format(format).name("changes");
+        for (name, value) in options.iter() {
+            reader = reader.option(name, value);
+        }
+        let changes = reader.load().map_err(|error| describe_chain(&error))?;
+        changes.create_or_replace_temp_view("changes").unwrap();
+        let writer = world.session.sql(sql).unwrap().write_stream().output_mode(OutputMode::Append).format("recorder");
+        let spec = writer.option("checkpointLocation", "checkpoint").spec().unwrap();
+        Ok(Self { world, spec })
+    }
+
+    /// Opens a run.
+    ///
+    /// # Errors
+    /// When the query cannot start.
+    pub fn open(&self) -> Result<QueryRun, RuntimeError> {
+        self.world.pass_lease();
+        QueryRun::open(&self.world.session, self.spec.clone(), StopSignal::new())
+    }
+
+    /// Runs what there is to run, in a run of its own; answers how many batches that were.
+    ///
+    /// # Errors
+    /// When a batch fails, in words.
+    pub fn run(&self) -> Result<usize, String> {
+        let mut run = self.open().map_err(|error| describe_chain(&error))?;
+        let mut batches = 0;
+        while run.run_next().map_err(|error| describe_chain(&error))?.is_some() {
+            batches += 1;
+        }
+        run.close();
+        Ok(batches)
+    }
+
+    /// What the batches gave, in order.
+    pub fn batches(&self) -> Vec<Vec<String>> {
+        let plain = |rows: Vec<String>| rows.iter().map(|row| row.replace(" | ", ", ")).collect();
+        self.world.recorder.batches().into_values().map(plain).collect()
+    }
+
+    /// The rows of all batches, in order.
+    pub fn rows(&self) -> Vec<String> {
+        self.batches().into_iter().flatten().collect()
+    }
+}

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail a test")]
 
+mod changes;
 mod sink;
 
 use databases_tests::MariaDb;

@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail a test")]
 
+mod changes;
 mod sink;
+mod tables;
 
 use databases_tests::Postgres;
 use std::sync::{LazyLock, RwLock, RwLockReadGuard};

@@ -52,8 +52,11 @@ pub(crate) struct Load {
     pub(crate) batch_size: usize,
 }
 
-/// The word for a change that takes the row of a key away; all others put it there.
+/// The word for a change that takes the row of a key away; all others but the next put it there.
 pub(crate) const DELETE: &str = "delete";
+
+/// The word for a change that takes all rows away.
+pub(crate) const TRUNCATE: &str = "truncate";
 
 /// Rows could not be loaded.
 #[derive(Debug)]

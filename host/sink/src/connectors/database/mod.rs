@@ -20,6 +20,6 @@ mod table_name;
 
 pub(crate) use cell::{Cell, cell};
 pub(crate) use columns::{Family, TableColumn};
-pub(crate) use dialect::{DELETE, Dialect, Load, LoadError, Session};
+pub(crate) use dialect::{DELETE, Dialect, Load, LoadError, Session, TRUNCATE};
 pub(crate) use sink::DatabaseSinkFactory;
 pub(crate) use table_name::TableName;

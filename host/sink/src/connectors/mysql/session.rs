@@ -1,7 +1,7 @@
 //! Loading rows into MySQL and MariaDB.
 
-use super::dialect::{family, literal, quote};
-use crate::connectors::database::{Cell, DELETE, Load, LoadError, Session, TableColumn, TableName, cell};
+use super::dialect::{family, literal};
+use crate::connectors::database::{Cell, DELETE, Load, LoadError, Session, TRUNCATE, TableColumn, TableName, cell};
 use arrow::array::{Array, AsArray, RecordBatch};
 use chrono::{DateTime, Datelike, NaiveDate, Timelike};
 use millstream_client::database::DatabaseError;
@@ -225,7 +225,14 @@ impl Session for MysqlSession {
             let changes = load.change.map(|change| batch.column(change).as_string::<i32>());
             for row in 0..batch.num_rows() {
                 // In the order of the rows: what comes later counts.
-                let deletes = changes.is_some_and(|changes| changes.is_valid(row) && changes.value(row) == DELETE);
+                let change = changes.filter(|changes| changes.is_valid(row)).map_or("", |changes| changes.value(row));
+                if change == TRUNCATE {
+                    // What waits would be taken away as well.
+                    pending = Pending::default();
+                    self.connection.run(&format!("DELETE FROM {}", load.table))?;
+                    continue;
+                }
+                let deletes = change == DELETE;
                 if deletes != deleting {
                     self.flush(if deleting { &delete } else { &insert }, &mut pending)?;
                     deleting = deletes;

@@ -2,7 +2,7 @@
 
 use super::dialect::{family, literal, quote};
 use super::text;
-use crate::connectors::database::{DELETE, Load, LoadError, Session, TableColumn, TableName};
+use crate::connectors::database::{DELETE, Load, LoadError, Session, TRUNCATE, TableColumn, TableName};
 use arrow::array::RecordBatch;
 use millstream_client::database::DatabaseError;
 use millstream_client::postgres::Connection;
@@ -54,6 +54,10 @@ fn by_key(load: &Load) -> Vec<String> {
         let same: Vec<String> =
             load.key.iter().map(|at| format!("target.{} = last.c{at}", load.columns[*at])).collect();
         let same = same.join(" AND ");
+        // What stands before the last one that takes all away does not count.
+        let all = format!("(SELECT max(n) FROM {STAGE} WHERE change = '{TRUNCATE}')");
+        statements.push(format!("DELETE FROM {} WHERE {all} IS NOT NULL", load.table));
+        statements.push(format!("DELETE FROM {STAGE} WHERE n <= {all}"));
         statements.push(format!("DELETE FROM {} AS target USING {last} WHERE last.change = '{DELETE}' AND {same}", load.table));
         only = format!(" WHERE last.change IS DISTINCT FROM '{DELETE}'");
     }
@@ -167,7 +171,8 @@ mod tests {
         assert_eq!(statements.len(), 1);
         assert!(statements[0].contains("ON CONFLICT (\"k\") DO UPDATE SET \"v\" = EXCLUDED.\"v\""), "{statements:?}");
         let statements = by_key(&load(Some(2)));
-        assert!(statements[0].starts_with("DELETE FROM \"t\" AS target USING"), "{statements:?}");
-        assert!(statements[1].contains("IS DISTINCT FROM 'delete'"), "{statements:?}");
+        assert_eq!(statements.len(), 4);
+        assert!(statements[2].starts_with("DELETE FROM \"t\" AS target USING"), "{statements:?}");
+        assert!(statements[3].contains("IS DISTINCT FROM 'delete'"), "{statements:?}");
     }
 }

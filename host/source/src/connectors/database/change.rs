@@ -13,8 +13,6 @@ const BATCH_ROWS: usize = 8192;
 /// What happened to a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Op {
-    /// It was there when the stream began.
-    Snapshot,
     /// It is new.
     Insert,
     /// It has other values.
@@ -28,7 +26,6 @@ pub(crate) enum Op {
 impl Op {
     fn name(self) -> &'static str {
         match self {
-            Self::Snapshot => "snapshot",
             Self::Insert => "insert",
             Self::Update => "update",
             Self::Delete => "delete",

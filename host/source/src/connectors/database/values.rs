@@ -25,14 +25,6 @@ impl Raw<'_> {
             Self::Text(text) => Raw::Text(Cow::Owned(text.into_owned())),
         }
     }
-
-    /// About how many bytes it takes.
-    pub(crate) fn size(&self) -> usize {
-        match self {
-            Self::Null => 1,
-            Self::Text(text) => text.len(),
-        }
-    }
 }
 
 /// Whether values of a type can be read from their text form.

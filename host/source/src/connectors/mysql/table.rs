@@ -82,7 +82,7 @@ impl TableConfig {
     fn new(spec: &SourceSpec) -> Result<Self, SourceError> {
         let owner = format!("table `{}`", spec.name);
         let owner = owner.as_str();
-        spec.options.only(owner, &[&ADDRESS_OPTIONS[..], &["dbtable", "query", "refresh"]].concat())?;
+        spec.options.only(owner, &[&ADDRESS_OPTIONS[..], &["dbtable", "query"]].concat())?;
         let environment = |name: &str| std::env::var(name).ok();
         let address = Address::new(Product::Mysql, owner, &spec.options, &environment)?;
         let from = From::new(owner, &spec.options)?;

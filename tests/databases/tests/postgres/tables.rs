@@ -1,0 +1,26 @@
+//! Static tables.
+
+use crate::server;
+use databases_tests::postgres::execute;
+use databases_tests::query::Story;
+use millstream_common::Options;
+use millstream_runtime::OutputMode;
+use streaming_stories::World;
+
+#[test]
+fn a_stream_is_joined_with_a_table_and_with_a_query() {
+    let url = server().database();
+    execute(&url, "CREATE TABLE names (k text, name text, since timestamptz, code bytea, price numeric(5,2), id uuid); \
+        INSERT INTO names VALUES ('a', 'Ann', '2024-05-01 12:00:00+02', '\\x00ff', 1.25, '00000000-0000-0000-0000-000000000001'), ('b', NULL, NULL, NULL, NULL, NULL)");
+    let world = World::new().unwrap();
+    let table = |option: &str, value: &str| world.session.read().format("postgresql").option("url", &url).option(option, value).load().unwrap();
+    table("dbtable", "names").create_or_replace_temp_view("names").unwrap();
+    table("query", "SELECT k, length(name) AS n FROM names WHERE name IS NOT NULL").create_or_replace_temp_view("lengths").unwrap();
+    let sql = "SELECT e.k, name, CAST(since AS STRING), hex(code), price, id, n FROM events e JOIN names ON e.k = names.k LEFT JOIN lengths l ON e.k = l.k";
+    let story = Story::in_world(world, sql, OutputMode::Append, "recorder", &Options::new());
+    story.add(&[("a", 1), ("b", 2), ("c", 3)]);
+    story.run().unwrap();
+    let mut found: Vec<String> = story.world.recorder.batches().into_values().flatten().map(|row| row.replace(" | ", ", ")).collect();
+    found.sort();
+    assert_eq!(found, ["a, Ann, 2024-05-01 10:00:00, 00FF, 1.25, 00000000-0000-0000-0000-000000000001, 3", "b, null, null, null, null, null, null"]);
+}
