@@ -2,6 +2,7 @@
 
 use super::secret::Secret;
 use super::url;
+use millstream_common::secrets::without_password;
 use millstream_common::{OptionError, Options, duration};
 use std::time::Duration;
 
@@ -125,7 +126,7 @@ impl Address {
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, OptionError> {
         let written = options.require(owner, "url")?;
-        let shown = url::without_password(written);
+        let shown = without_password(written);
         let invalid = |reason: &str| Options::invalid(owner, "url", &shown, reason);
         let parts = url::parse(written).map_err(|reason| invalid(&reason))?;
         if !product.schemes().contains(&parts.scheme.as_str()) {
@@ -174,7 +175,7 @@ impl Address {
             return Err(OptionError::Missing { owner: owner.to_owned(), option: "user".to_owned() });
         }
         if self.database.is_empty() {
-            let shown = url::without_password(options.get("url").unwrap_or_default());
+            let shown = without_password(options.get("url").unwrap_or_default());
             let reason = format!("it names no database; {}", self.product.example());
             return Err(Options::invalid(owner, "url", &shown, &reason));
         }
@@ -209,7 +210,8 @@ impl Address {
             })?;
             self.connect_timeout = Duration::from_micros(micros.unsigned_abs());
         }
-        let seconds: Option<u64> = options.parse(owner, "queryTimeout", "write a number of seconds, or 0 for no limit")?;
+        let seconds: Option<u64> =
+            options.parse(owner, "queryTimeout", "write a number of seconds, or 0 for no limit")?;
         self.query_timeout = seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
         Ok(())
     }

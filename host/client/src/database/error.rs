@@ -122,7 +122,9 @@ impl Hint for DatabaseError {
     fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Unreachable { .. } => "start the server, or correct host and port in option `url`",
-            Self::Tls { .. } => "correct `sslmode` and `sslrootcert`; `sslmode = \"disable\"` is for a server without TLS",
+            Self::Tls { .. } => {
+                "correct `sslmode` and `sslrootcert`; `sslmode = \"disable\"` is for a server without TLS"
+            }
             Self::Denied { .. } => {
                 "correct `user` and the password; it may stand in a variable that option `passwordEnv` names"
             }
@@ -131,7 +133,9 @@ impl Hint for DatabaseError {
             Self::Busy { .. } => "look what else uses the same rows, and start the query again",
             Self::Missing { .. } => "correct the name, or create what is missing",
             Self::Forbidden { .. } => "grant the user the right, or let the query run as another one",
-            Self::Constraint { .. } => "let the query leave such rows out, name a `key` to write over rows, or relax the constraint",
+            Self::Constraint { .. } => {
+                "let the query leave such rows out, name a `key` to write over rows, or relax the constraint"
+            }
             Self::Value { .. } => "cast the column in the query, or change the column of the table",
             Self::Refused { .. } => return None,
         };

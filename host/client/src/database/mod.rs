@@ -15,4 +15,3 @@ pub(crate) use blocking::Driver;
 pub use error::DatabaseError;
 pub use secret::Secret;
 pub(crate) use tls::client_config;
-pub use url::without_password;

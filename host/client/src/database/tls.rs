@@ -14,8 +14,7 @@ pub(crate) fn client_config(
     root_certificates: Option<&str>,
 ) -> Result<ClientConfig, Box<dyn std::error::Error + Send + Sync>> {
     let provider = Arc::new(ring::default_provider());
-    let builder =
-        ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
     if mode != TlsMode::VerifyFull {
         let anyone = Arc::new(Anyone { provider });
         return Ok(builder.dangerous().with_custom_certificate_verifier(anyone).with_no_client_auth());

@@ -27,10 +27,8 @@ impl Connection {
     /// # Errors
     /// When nobody answers, the server does not let the user in, or TLS is not as asked for.
     pub fn open(address: &Address, name: &str) -> Result<Self, DatabaseError> {
-        let driver = Driver::new().map_err(|source| DatabaseError::Unreachable {
-            place: address.place(),
-            source: Box::new(source),
-        })?;
+        let driver = Driver::new()
+            .map_err(|source| DatabaseError::Unreachable { place: address.place(), source: Box::new(source) })?;
         let mut connection = Self { conn: None, driver, address: address.clone() };
         let encrypted = address.tls != TlsMode::Disable;
         let opened = match connection.connect(name, encrypted) {

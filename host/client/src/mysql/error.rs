@@ -8,10 +8,9 @@ pub fn of_statement(address: &Address, error: Error) -> DatabaseError {
     let place = address.place();
     match error {
         Error::Server(said) => of_server(address, &said),
-        Error::Driver(DriverError::PacketTooLarge) => DatabaseError::Value {
-            place,
-            message: "a row is larger than the server's `max_allowed_packet`".to_owned(),
-        },
+        Error::Driver(DriverError::PacketTooLarge) => {
+            DatabaseError::Value { place, message: "a row is larger than the server's `max_allowed_packet`".to_owned() }
+        }
         other => DatabaseError::Lost { place, source: Box::new(other) },
     }
 }

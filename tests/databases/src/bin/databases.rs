@@ -27,7 +27,10 @@ fn run() -> Result<()> {
     };
     let program = std::env::current_exe()?;
     let postgres = proof::into_postgres(&program, rows, kills)?;
-    println!("PostgreSQL  {} rows, {} kills, {} restarts of the server", postgres.rows, postgres.kills, postgres.restarts);
+    println!(
+        "PostgreSQL  {} rows, {} kills, {} restarts of the server",
+        postgres.rows, postgres.kills, postgres.restarts
+    );
     let mariadb = proof::into_mariadb(&program, rows, kills)?;
     println!("MariaDB     {} rows, {} kills, {} restarts of the server", mariadb.rows, mariadb.kills, mariadb.restarts);
     let (kills, restarts) = (postgres.kills + mariadb.kills, postgres.restarts + mariadb.restarts);

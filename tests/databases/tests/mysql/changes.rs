@@ -31,12 +31,23 @@ fn a_stream_begins_with_the_rows_that_are_there_and_goes_on_with_what_changes() 
     let stream = changes(&url);
     assert_eq!(stream.run(), Ok(1));
     assert_eq!(stream.rows(), ["snapshot, 1, one", "snapshot, 2, two"]);
-    execute(&url, &["START TRANSACTION", "INSERT INTO items VALUES (3, 'three', 3)", "UPDATE items SET name = 'zwei' WHERE id = 2", "COMMIT"]);
+    execute(
+        &url,
+        &[
+            "START TRANSACTION",
+            "INSERT INTO items VALUES (3, 'three', 3)",
+            "UPDATE items SET name = 'zwei' WHERE id = 2",
+            "COMMIT",
+        ],
+    );
     execute(&url, &["START TRANSACTION", "INSERT INTO items VALUES (4, 'never', 4)", "ROLLBACK"]);
     execute(&url, &["DELETE FROM items WHERE id = 1", "TRUNCATE items", "INSERT INTO items VALUES (5, NULL, 5)"]);
     execute(&url, &["CREATE TABLE other (id int)", "INSERT INTO other VALUES (9)"]);
     stream.run().unwrap();
-    assert_eq!(stream.rows()[2..], ["insert, 3, three", "update, 2, zwei", "delete, 1, one", "truncate, null, null", "insert, 5, null"]);
+    assert_eq!(
+        stream.rows()[2..],
+        ["insert, 3, three", "update, 2, zwei", "delete, 1, one", "truncate, null, null", "insert, 5, null"]
+    );
     assert_eq!(stream.run(), Ok(0), "nothing is new");
     let sql = "SELECT id, price, _commit_time IS NOT NULL, length(_position) > 2 FROM changes";
     let kept = Changes::new(World::new().unwrap(), sql, FORMAT, &options(&url)).unwrap();
@@ -47,13 +58,16 @@ fn a_stream_begins_with_the_rows_that_are_there_and_goes_on_with_what_changes() 
 #[test]
 fn every_type_of_a_change_is_as_in_the_snapshot() {
     let url = server().database();
-    execute(&url, &[
-        "CREATE TABLE items (id int unsigned, flag boolean, tiny tinyint unsigned, big bigint unsigned, f float, d double, \
+    execute(
+        &url,
+        &[
+            "CREATE TABLE items (id int unsigned, flag boolean, tiny tinyint unsigned, big bigint unsigned, f float, d double, \
          money decimal(20,5), day date, wall datetime(6), at timestamp(3), word text, bytes varbinary(9), kind enum('a','b'), \
          several set('x','y','z'), hours time, doc json)",
-        "INSERT INTO items VALUES (4000000000, true, 200, 18000000000000000000, 0.5, -1e100, -12345.67890, '2024-05-01', \
+            "INSERT INTO items VALUES (4000000000, true, 200, 18000000000000000000, 0.5, -1e100, -12345.67890, '2024-05-01', \
          '2024-05-01 12:00:00.123456', '2024-05-01 12:00:00.250', 'ü', x'00ff', 'b', 'x,z', '-26:03:04', '{\"a\": 1}')",
-    ]);
+        ],
+    );
     let stream = Changes::new(World::new().unwrap(), "SELECT * FROM changes", FORMAT, &options(&url)).unwrap();
     stream.run().unwrap();
     execute(&url, &["INSERT INTO items SELECT * FROM items"]);
@@ -72,12 +86,15 @@ fn batches_have_whole_transactions_up_to_a_limit() {
     let limited = options(&url).with("maxRowsPerTrigger", "3").with("snapshot", "false");
     let stream = Changes::new(World::new().unwrap(), SQL, FORMAT, &limited).unwrap();
     assert_eq!(stream.run(), Ok(0));
-    execute(&url, &[
-        "INSERT INTO items VALUES (10, 'a', 1), (11, 'a', 1), (12, 'a', 1), (13, 'a', 1), (14, 'a', 1)",
-        "INSERT INTO items VALUES (20, 'b', 1)",
-        "INSERT INTO items VALUES (21, 'b', 1)",
-        "INSERT INTO items VALUES (22, 'b', 1), (23, 'b', 1)",
-    ]);
+    execute(
+        &url,
+        &[
+            "INSERT INTO items VALUES (10, 'a', 1), (11, 'a', 1), (12, 'a', 1), (13, 'a', 1), (14, 'a', 1)",
+            "INSERT INTO items VALUES (20, 'b', 1)",
+            "INSERT INTO items VALUES (21, 'b', 1)",
+            "INSERT INTO items VALUES (22, 'b', 1), (23, 'b', 1)",
+        ],
+    );
     stream.run().unwrap();
     let sizes: Vec<usize> = stream.batches().iter().map(Vec::len).collect();
     assert_eq!(sizes, [5, 2, 2]);
@@ -160,14 +177,21 @@ fn a_restarted_server_goes_on_in_another_file_of_its_log() {
 #[test]
 fn a_stream_is_joined_with_a_table_and_with_a_query() {
     let url = server().database();
-    execute(&url, &[
-        "CREATE TABLE names (k varchar(9), name text, since timestamp NULL, code varbinary(9), price decimal(5,2))",
-        "INSERT INTO names VALUES ('a', 'Ann', '2024-05-01 10:00:00', x'00ff', 1.25), ('b', NULL, NULL, NULL, NULL)",
-    ]);
+    execute(
+        &url,
+        &[
+            "CREATE TABLE names (k varchar(9), name text, since timestamp NULL, code varbinary(9), price decimal(5,2))",
+            "INSERT INTO names VALUES ('a', 'Ann', '2024-05-01 10:00:00', x'00ff', 1.25), ('b', NULL, NULL, NULL, NULL)",
+        ],
+    );
     let world = World::new().unwrap();
-    let table = |option: &str, value: &str| world.session.read().format("mysql").option("url", &url).option(option, value).load().unwrap();
+    let table = |option: &str, value: &str| {
+        world.session.read().format("mysql").option("url", &url).option(option, value).load().unwrap()
+    };
     table("dbtable", "names").create_or_replace_temp_view("names").unwrap();
-    table("query", "SELECT k, length(name) AS n FROM names WHERE name IS NOT NULL").create_or_replace_temp_view("lengths").unwrap();
+    table("query", "SELECT k, length(name) AS n FROM names WHERE name IS NOT NULL")
+        .create_or_replace_temp_view("lengths")
+        .unwrap();
     let sql = "SELECT e.k, name, CAST(since AS STRING), hex(code), price, n FROM events e JOIN names ON e.k = names.k LEFT JOIN lengths l ON e.k = l.k";
     let story = Story::in_world(world, sql, OutputMode::Append, "recorder", &Options::new());
     story.add(&[("a", 1), ("b", 2), ("c", 3)]);

@@ -76,7 +76,13 @@ fn append_adds_and_update_writes_over_and_complete_replaces() {
     }
     assert_eq!(rows(&url, "SELECT * FROM counts ORDER BY 1"), ["a|2|11", "b|1|2", "c|1|3"]);
 
-    execute(&url, &["CREATE TABLE whole (k text, n bigint, total bigint, note varchar(9) DEFAULT 'new')", "INSERT INTO whole VALUES ('stray', 1, 1, '')"]);
+    execute(
+        &url,
+        &[
+            "CREATE TABLE whole (k text, n bigint, total bigint, note varchar(9) DEFAULT 'new')",
+            "INSERT INTO whole VALUES ('stray', 1, 1, '')",
+        ],
+    );
     let complete = Story::new(COUNTS, OutputMode::Complete, FORMAT, &options(&url, "whole"));
     complete.add(&[("a", 1)]);
     complete.run().unwrap();
@@ -96,27 +102,49 @@ fn every_type_comes_back_as_it_went() {
         ("large", Arc::new(Int64Array::from(vec![Some(i64::MIN), Some(1), None])), true),
         ("single", Arc::new(Float32Array::from(vec![Some(0.1), Some(-1.5), None])), true),
         ("real", Arc::new(Float64Array::from(vec![Some(0.1), Some(-1e300), None])), true),
-        ("money", {
-            let digits = Decimal128Array::from(vec![Some(99_999_999_999_999_999_999_999_999_999_999_999_999), Some(-5), None]);
-            Arc::new(digits.with_precision_and_scale(38, 10).unwrap())
-        }, true),
+        (
+            "money",
+            {
+                let digits = Decimal128Array::from(vec![
+                    Some(99_999_999_999_999_999_999_999_999_999_999_999_999),
+                    Some(-5),
+                    None,
+                ]);
+                Arc::new(digits.with_precision_and_scale(38, 10).unwrap())
+            },
+            true,
+        ),
         ("word", Arc::new(StringArray::from(vec![Some("a\tb\\N\n'\"ü"), Some(""), None])), true),
         ("bytes", Arc::new(BinaryArray::from(vec![Some(&[0_u8, 92, 255][..]), Some(b""), None])), true),
         ("day", Arc::new(Date32Array::from(vec![Some(-719_162), Some(19_844), None])), true),
         ("at", Arc::new(TimestampMicrosecondArray::from(micros.to_vec()).with_timezone("UTC")), true),
         ("wall", Arc::new(TimestampMicrosecondArray::from(micros.to_vec())), true),
-        ("list", Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>([Some(vec![Some(1), None]), Some(vec![]), None])), true),
+        (
+            "list",
+            Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>([
+                Some(vec![Some(1), None]),
+                Some(vec![]),
+                None,
+            ])),
+            true,
+        ),
     ];
     let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
     let mut sink = open(&options(&url, "all_types"), QueryId(Uuid::new_v4())).unwrap();
     write(sink.as_mut(), 0, &batch, OutputMode::Append).unwrap();
-    let found = rows(&url, "SELECT flag, small, whole, large, single, `real`, money, word, lower(hex(bytes)), day, \
-        at, wall, list FROM all_types ORDER BY whole DESC");
-    assert_eq!(found, [
-        "1|-32768|2147483647|-9223372036854775808|0.1|0.1|9999999999999999999999999999.9999999999|a\tb\\N\n'\"ü|005cff|0001-01-01|2024-05-01 12:00:00.123456|2024-05-01 12:00:00.123456|[1, null]",
-        "0|1|1|1|-1.5|-1e300|-0.0000000005|||2024-05-01|1969-12-31 23:59:59.999999|1969-12-31 23:59:59.999999|[]",
-        "-|-|-|-|-|-|-|-|-|-|1970-01-01 00:00:00.000000|1970-01-01 00:00:00.000000|-",
-    ]);
+    let found = rows(
+        &url,
+        "SELECT flag, small, whole, large, single, `real`, money, word, lower(hex(bytes)), day, \
+        at, wall, list FROM all_types ORDER BY whole DESC",
+    );
+    assert_eq!(
+        found,
+        [
+            "1|-32768|2147483647|-9223372036854775808|0.1|0.1|9999999999999999999999999999.9999999999|a\tb\\N\n'\"ü|005cff|0001-01-01|2024-05-01 12:00:00.123456|2024-05-01 12:00:00.123456|[1, null]",
+            "0|1|1|1|-1.5|-1e300|-0.0000000005|||2024-05-01|1969-12-31 23:59:59.999999|1969-12-31 23:59:59.999999|[]",
+            "-|-|-|-|-|-|-|-|-|-|1970-01-01 00:00:00.000000|1970-01-01 00:00:00.000000|-",
+        ]
+    );
 }
 
 #[test]
@@ -136,12 +164,15 @@ fn the_last_row_of_a_key_counts_and_changes_take_rows_away() {
 #[test]
 fn what_does_not_fit_is_refused_with_the_way_out() {
     let url = server().database();
-    execute(&url, &[
-        "CREATE TABLE narrow (k integer, v bigint)",
-        "CREATE TABLE loose (k varchar(9), v bigint)",
-        "CREATE VIEW seen AS SELECT k, v FROM loose",
-        "CREATE TABLE unsafe (k text, v bigint) ENGINE = MyISAM",
-    ]);
+    execute(
+        &url,
+        &[
+            "CREATE TABLE narrow (k integer, v bigint)",
+            "CREATE TABLE loose (k varchar(9), v bigint)",
+            "CREATE VIEW seen AS SELECT k, v FROM loose",
+            "CREATE TABLE unsafe (k text, v bigint) ENGINE = MyISAM",
+        ],
+    );
     let all = |table: &str| options(&url, table);
     for (options, sql, part) in [
         (all("narrow"), "SELECT k, v FROM events", "column `k` of type Utf8 does not fit the table's `k int(11)`"),
@@ -184,11 +215,13 @@ fn errors_of_the_server_say_what_to_do_and_keep_the_password() {
         assert!(error.hint().unwrap().contains("passwordEnv"));
     }
     let nobody = format!("mysql://mill@127.0.0.1:{}/mill", Proxy::start(1).port());
-    let error = open(&options(&nobody, "t").with("retryTimeout", "0 s"), QueryId(Uuid::new_v4())).map(drop).unwrap_err();
+    let error =
+        open(&options(&nobody, "t").with("retryTimeout", "0 s"), QueryId(Uuid::new_v4())).map(drop).unwrap_err();
     assert!(describe_chain(&error).contains("cannot reach"), "{error:?}");
     let encrypted = url.replace("sslmode=disable", "sslmode=require");
     if own.is_own() {
-        let error = open(&options(&encrypted, "t").with("retryTimeout", "0 s"), QueryId(Uuid::new_v4())).map(drop).unwrap_err();
+        let error =
+            open(&options(&encrypted, "t").with("retryTimeout", "0 s"), QueryId(Uuid::new_v4())).map(drop).unwrap_err();
         assert!(describe_chain(&error).contains("encrypt"), "{error:?}");
     }
 }

@@ -19,13 +19,19 @@ fn changes(url: &str) -> Changes {
 }
 
 fn with_items(url: &str) {
-    execute(url, "CREATE TABLE items (id int PRIMARY KEY, name text, price numeric(10,2)); \
-                  INSERT INTO items VALUES (1, 'one', 1.5), (2, 'two', NULL)");
+    execute(
+        url,
+        "CREATE TABLE items (id int PRIMARY KEY, name text, price numeric(10,2)); \
+                  INSERT INTO items VALUES (1, 'one', 1.5), (2, 'two', NULL)",
+    );
 }
 
 /// Streams hold the log of the server as long as they are there.
 fn drop_slots(url: &str) {
-    execute(url, "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = current_database() AND NOT active");
+    execute(
+        url,
+        "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = current_database() AND NOT active",
+    );
 }
 
 #[test]
@@ -35,17 +41,35 @@ fn a_stream_begins_with_the_rows_that_are_there_and_goes_on_with_what_changes() 
     let changes = changes(&url);
     assert_eq!(changes.run(), Ok(1));
     assert_eq!(changes.rows(), ["snapshot, 1, one", "snapshot, 2, two"]);
-    execute(&url, "BEGIN; INSERT INTO items VALUES (3, 'three', 3); UPDATE items SET name = 'zwei' WHERE id = 2; COMMIT");
+    execute(
+        &url,
+        "BEGIN; INSERT INTO items VALUES (3, 'three', 3); UPDATE items SET name = 'zwei' WHERE id = 2; COMMIT",
+    );
     execute(&url, "BEGIN; INSERT INTO items VALUES (4, 'never', 4); ROLLBACK");
     execute(&url, "DELETE FROM items WHERE id = 1; UPDATE items SET id = 30 WHERE id = 3");
     execute(&url, "TRUNCATE items");
     execute(&url, "INSERT INTO items VALUES (5, NULL, 5)");
     changes.run().unwrap();
-    assert_eq!(changes.rows()[2..], [
-        "insert, 3, three", "update, 2, zwei", "delete, 1, null", "delete, 3, null", "insert, 30, three", "truncate, null, null", "insert, 5, null",
-    ]);
+    assert_eq!(
+        changes.rows()[2..],
+        [
+            "insert, 3, three",
+            "update, 2, zwei",
+            "delete, 1, null",
+            "delete, 3, null",
+            "insert, 30, three",
+            "truncate, null, null",
+            "insert, 5, null",
+        ]
+    );
     assert_eq!(changes.run(), Ok(0), "nothing is new");
-    let kept = Changes::new(World::new().unwrap(), "SELECT id, price, _commit_time IS NOT NULL, length(_position) > 2 FROM changes", FORMAT, &options(&url)).unwrap();
+    let kept = Changes::new(
+        World::new().unwrap(),
+        "SELECT id, price, _commit_time IS NOT NULL, length(_position) > 2 FROM changes",
+        FORMAT,
+        &options(&url),
+    )
+    .unwrap();
     kept.run().unwrap();
     assert_eq!(kept.rows(), ["5, 5.00, true, true"]);
     drop_slots(&url);
@@ -119,7 +143,8 @@ fn rows_that_change_while_the_snapshot_is_taken_come_once() {
         writing.store(false, std::sync::atomic::Ordering::SeqCst);
         let written = writer.join().unwrap();
         changes.run().unwrap();
-        let mut found: Vec<i32> = changes.rows().iter().map(|row| row.split(", ").nth(1).unwrap().parse().unwrap()).collect();
+        let mut found: Vec<i32> =
+            changes.rows().iter().map(|row| row.split(", ").nth(1).unwrap().parse().unwrap()).collect();
         found.sort_unstable();
         assert_eq!(found, (0..written).collect::<Vec<_>>());
         let snapshot = changes.rows().iter().filter(|row| row.starts_with("snapshot")).count();
@@ -200,12 +225,16 @@ fn changes_of_one_table_are_mirrored_in_another() {
     let url = server().database();
     with_items(&url);
     let world = World::new().unwrap();
-    let reader = world.session.read_stream().format(FORMAT).name("changes").option("url", &url).option("dbtable", "items");
+    let reader =
+        world.session.read_stream().format(FORMAT).name("changes").option("url", &url).option("dbtable", "items");
     reader.load().unwrap().create_or_replace_temp_view("changes").unwrap();
-    let writer = world.session.sql("SELECT id, name, price, _op FROM changes").unwrap().write_stream().format("postgresql");
-    let writer = writer.option("url", &url).option("dbtable", "mirror").option("key", "id").option("changeColumn", "_op");
+    let writer =
+        world.session.sql("SELECT id, name, price, _op FROM changes").unwrap().write_stream().format("postgresql");
+    let writer =
+        writer.option("url", &url).option("dbtable", "mirror").option("key", "id").option("changeColumn", "_op");
     let spec = writer.option("checkpointLocation", "checkpoint").spec().unwrap();
-    let mut run = millstream_runtime::QueryRun::open(&world.session, spec, millstream_common::StopSignal::new()).unwrap();
+    let mut run =
+        millstream_runtime::QueryRun::open(&world.session, spec, millstream_common::StopSignal::new()).unwrap();
     for statement in [
         "",
         "INSERT INTO items VALUES (3, 'three', 3); UPDATE items SET id = 10 WHERE id = 1",

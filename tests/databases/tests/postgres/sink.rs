@@ -97,27 +97,49 @@ fn every_type_comes_back_as_it_went() {
         ("large", Arc::new(Int64Array::from(vec![Some(i64::MIN), Some(1), None])), true),
         ("single", Arc::new(Float32Array::from(vec![Some(0.1), Some(f32::NAN), None])), true),
         ("real", Arc::new(Float64Array::from(vec![Some(0.1), Some(f64::NEG_INFINITY), None])), true),
-        ("money", {
-            let digits = Decimal128Array::from(vec![Some(99_999_999_999_999_999_999_999_999_999_999_999_999), Some(-5), None]);
-            Arc::new(digits.with_precision_and_scale(38, 10).unwrap())
-        }, true),
+        (
+            "money",
+            {
+                let digits = Decimal128Array::from(vec![
+                    Some(99_999_999_999_999_999_999_999_999_999_999_999_999),
+                    Some(-5),
+                    None,
+                ]);
+                Arc::new(digits.with_precision_and_scale(38, 10).unwrap())
+            },
+            true,
+        ),
         ("word", Arc::new(StringArray::from(vec![Some("a\tb\\N\n'\"ü"), Some(""), None])), true),
         ("bytes", Arc::new(BinaryArray::from(vec![Some(&[0_u8, 92, 255][..]), Some(b""), None])), true),
         ("day", Arc::new(Date32Array::from(vec![Some(-719_162), Some(19_844), None])), true),
         ("at", Arc::new(TimestampMicrosecondArray::from(micros.to_vec()).with_timezone("UTC")), true),
         ("wall", Arc::new(TimestampMicrosecondArray::from(micros.to_vec())), true),
-        ("list", Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>([Some(vec![Some(1), None]), Some(vec![]), None])), true),
+        (
+            "list",
+            Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>([
+                Some(vec![Some(1), None]),
+                Some(vec![]),
+                None,
+            ])),
+            true,
+        ),
     ];
     let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
     let mut sink = open(&options(&url, "all_types"), QueryId(Uuid::new_v4())).unwrap();
     write(sink.as_mut(), 0, &batch, OutputMode::Append).unwrap();
-    let found = rows(&url, "SELECT flag, small, whole, large, single, \"real\", money, word, encode(bytes, 'hex'), day, \
-        at AT TIME ZONE 'UTC', wall, list FROM all_types ORDER BY whole DESC NULLS LAST");
-    assert_eq!(found, [
-        "t|-32768|2147483647|-9223372036854775808|0.1|0.1|9999999999999999999999999999.9999999999|a\tb\\N\n'\"ü|005cff|0001-01-01|2024-05-01 12:00:00.123456|2024-05-01 12:00:00.123456|[1, null]",
-        "f|1|1|1|NaN|-Infinity|-0.0000000005|||2024-05-01|1969-12-31 23:59:59.999999|1969-12-31 23:59:59.999999|[]",
-        "-|-|-|-|-|-|-|-|-|-|1970-01-01 00:00:00|1970-01-01 00:00:00|-",
-    ]);
+    let found = rows(
+        &url,
+        "SELECT flag, small, whole, large, single, \"real\", money, word, encode(bytes, 'hex'), day, \
+        at AT TIME ZONE 'UTC', wall, list FROM all_types ORDER BY whole DESC NULLS LAST",
+    );
+    assert_eq!(
+        found,
+        [
+            "t|-32768|2147483647|-9223372036854775808|0.1|0.1|9999999999999999999999999999.9999999999|a\tb\\N\n'\"ü|005cff|0001-01-01|2024-05-01 12:00:00.123456|2024-05-01 12:00:00.123456|[1, null]",
+            "f|1|1|1|NaN|-Infinity|-0.0000000005|||2024-05-01|1969-12-31 23:59:59.999999|1969-12-31 23:59:59.999999|[]",
+            "-|-|-|-|-|-|-|-|-|-|1970-01-01 00:00:00|1970-01-01 00:00:00|-",
+        ]
+    );
 }
 
 #[test]
@@ -137,7 +159,10 @@ fn the_last_row_of_a_key_counts_and_changes_take_rows_away() {
 #[test]
 fn what_does_not_fit_is_refused_with_the_way_out() {
     let url = server().database();
-    execute(&url, "CREATE TABLE narrow (k integer, v bigint); CREATE TABLE loose (k text, v bigint); CREATE VIEW seen AS SELECT 1::text AS k, 1::bigint AS v");
+    execute(
+        &url,
+        "CREATE TABLE narrow (k integer, v bigint); CREATE TABLE loose (k text, v bigint); CREATE VIEW seen AS SELECT 1::text AS k, 1::bigint AS v",
+    );
     let all = |table: &str| options(&url, table);
     for (options, sql, part) in [
         (all("narrow"), "SELECT k, v FROM events", "column `k` of type Utf8 does not fit the table's `k integer`"),
@@ -160,7 +185,10 @@ fn what_does_not_fit_is_refused_with_the_way_out() {
 fn errors_of_the_server_say_what_to_do_and_keep_the_password() {
     let own = server();
     let url = own.database();
-    execute(&url, "DROP ROLE IF EXISTS guarded; CREATE ROLE guarded LOGIN PASSWORD 'correct'; CREATE TABLE keyed (k text PRIMARY KEY, v bigint CHECK (v < 100))");
+    execute(
+        &url,
+        "DROP ROLE IF EXISTS guarded; CREATE ROLE guarded LOGIN PASSWORD 'correct'; CREATE TABLE keyed (k text PRIMARY KEY, v bigint CHECK (v < 100))",
+    );
     let mut sink = open(&options(&url, "keyed"), QueryId(Uuid::new_v4())).unwrap();
     write(sink.as_mut(), 0, &pairs(&[("a", 1)]), OutputMode::Append).unwrap();
     let error = write(sink.as_mut(), 1, &pairs(&[("b", 1), ("a", 2)]), OutputMode::Append).unwrap_err();
@@ -179,11 +207,13 @@ fn errors_of_the_server_say_what_to_do_and_keep_the_password() {
         assert!(error.hint().unwrap().contains("passwordEnv"));
     }
     let nobody = format!("postgresql://mill@127.0.0.1:{}/postgres", Proxy::start(1).port());
-    let error = open(&options(&nobody, "t").with("retryTimeout", "0 s"), QueryId(Uuid::new_v4())).map(drop).unwrap_err();
+    let error =
+        open(&options(&nobody, "t").with("retryTimeout", "0 s"), QueryId(Uuid::new_v4())).map(drop).unwrap_err();
     assert!(describe_chain(&error).contains("cannot reach"), "{error:?}");
     let encrypted = url.replace("sslmode=disable", "sslmode=require");
     if own.is_own() {
-        let error = open(&options(&encrypted, "t").with("retryTimeout", "0 s"), QueryId(Uuid::new_v4())).map(drop).unwrap_err();
+        let error =
+            open(&options(&encrypted, "t").with("retryTimeout", "0 s"), QueryId(Uuid::new_v4())).map(drop).unwrap_err();
         assert!(describe_chain(&error).contains("encrypt"), "{error:?}");
     }
 }

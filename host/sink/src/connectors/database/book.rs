@@ -94,10 +94,8 @@ impl Book {
         let rows = session.rows(&sql)?;
         let Some(row) = rows.first() else { return Ok(None) };
         let number = |at: usize| row.get(at).and_then(|text| text.as_deref()).and_then(|text| text.parse::<i64>().ok());
-        Ok(number(0).map(|fence| Entry {
-            fence,
-            batch: number(1).and_then(|batch| u64::try_from(batch).ok()).map(BatchId),
-        }))
+        Ok(number(0)
+            .map(|fence| Entry { fence, batch: number(1).and_then(|batch| u64::try_from(batch).ok()).map(BatchId) }))
     }
 
     /// The statement that writes a batch into the row.

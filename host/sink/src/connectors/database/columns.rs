@@ -85,7 +85,9 @@ pub(super) fn check_types(schema: &Schema) -> Result<(), String> {
         let name = field.name();
         if !has_counterpart(field.data_type()) {
             let data_type = field.data_type();
-            return Err(format!("column `{name}` of type {data_type} has no counterpart there; cast it, for example to a string"));
+            return Err(format!(
+                "column `{name}` of type {data_type} has no counterpart there; cast it, for example to a string"
+            ));
         }
         if schema.fields()[..at].iter().any(|earlier| earlier.name().eq_ignore_ascii_case(name)) {
             return Err(format!("there are two columns `{name}`; give one another name"));
@@ -96,8 +98,13 @@ pub(super) fn check_types(schema: &Schema) -> Result<(), String> {
 
 /// Whether the columns of a query, without the one that says what changes, fit a table.
 pub(super) fn check_table(schema: &Schema, without: Option<usize>, table: &[TableColumn]) -> Result<(), String> {
-    let written: Vec<&Field> =
-        schema.fields().iter().enumerate().filter(|(at, _)| Some(*at) != without).map(|(_, field)| field.as_ref()).collect();
+    let written: Vec<&Field> = schema
+        .fields()
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| Some(*at) != without)
+        .map(|(_, field)| field.as_ref())
+        .collect();
     for field in &written {
         let name = field.name();
         let Some(column) = table.iter().find(|column| column.name == *name) else {
@@ -191,7 +198,8 @@ mod tests {
         let table = [column("b", "integer", Family::Integer, None, false)];
         let error = check_table(&schema(DataType::Int32), None, &table).unwrap_err();
         assert_eq!(error, "the table has no column `a`; it has b");
-        let table = [column("a", "integer", Family::Integer, None, false), column("b", "integer", Family::Integer, None, true)];
+        let table =
+            [column("a", "integer", Family::Integer, None, false), column("b", "integer", Family::Integer, None, true)];
         assert!(check_table(&schema(DataType::Int32), None, &table).unwrap_err().contains("`b` must have a value"));
     }
 

@@ -92,7 +92,10 @@ impl DatabaseConfig {
         for name in &self.key {
             let field = schema.field_with_name(name).map_err(|_| missing("key", name, schema))?;
             if field.data_type().is_nested() {
-                return Err(format!("option `key` names column `{name}` of type {}, which is no key", field.data_type()));
+                return Err(format!(
+                    "option `key` names column `{name}` of type {}, which is no key",
+                    field.data_type()
+                ));
             }
         }
         Ok(())

@@ -87,7 +87,11 @@ fn map(text: &mut String, entries: &StructArray) -> Result<(), ArrowError> {
         let mut key = String::new();
         value(&mut key, entries.column(0).as_ref(), row)?;
         // Keys are always strings in JSON.
-        if key.starts_with('"') { text.push_str(&key) } else { string(text, &key) }
+        if key.starts_with('"') {
+            text.push_str(&key)
+        } else {
+            string(text, &key)
+        }
         text.push(':');
         value(text, entries.column(1).as_ref(), row)?;
     }
@@ -97,7 +101,11 @@ fn map(text: &mut String, entries: &StructArray) -> Result<(), ArrowError> {
 
 /// A number, or the name of one that JSON does not know.
 fn number(text: &mut String, value: &str) -> Result<(), ArrowError> {
-    if value.ends_with(|last: char| last.is_ascii_digit()) { text.push_str(value) } else { string(text, value) }
+    if value.ends_with(|last: char| last.is_ascii_digit()) {
+        text.push_str(value)
+    } else {
+        string(text, value)
+    }
     Ok(())
 }
 

@@ -1,9 +1,9 @@
 //! The sink of a database: one transaction per batch, with the batch's id in the book.
 
 use super::book::{Book, Entry};
+use super::columns;
 use super::config::DatabaseConfig;
 use super::dialect::{Dialect, Load, LoadError, Session};
-use super::columns;
 use crate::{Guarantee, Sink, SinkBatch, SinkContext, SinkError, SinkFactory, SinkReport, SinkSpec};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};

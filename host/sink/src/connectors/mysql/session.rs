@@ -177,7 +177,13 @@ impl Session for MysqlSession {
             let (name, data_type, column_type, digits, required) = (next(), next(), next(), next(), next());
             let family = family(&data_type, &column_type);
             let digits = digits.parse().ok();
-            (next() != "1").then(|| TableColumn { name, data_type: column_type, family, digits, is_required: required == "1" })
+            (next() != "1").then(|| TableColumn {
+                name,
+                data_type: column_type,
+                family,
+                digits,
+                is_required: required == "1",
+            })
         };
         Ok(if rows.is_empty() { None } else { Some(rows.into_iter().filter_map(column).collect()) })
     }
@@ -237,8 +243,7 @@ impl Session for MysqlSession {
                     self.flush(if deleting { &delete } else { &insert }, &mut pending)?;
                     deleting = deletes;
                 }
-                let columns: Vec<usize> =
-                    if deletes { load.key.clone() } else { (0..load.columns.len()).collect() };
+                let columns: Vec<usize> = if deletes { load.key.clone() } else { (0..load.columns.len()).collect() };
                 let mut values = Vec::with_capacity(columns.len());
                 let mut bytes = 0;
                 for at in columns {
@@ -292,7 +297,12 @@ mod tests {
 
     #[test]
     fn what_mysql_does_not_know_is_refused_by_name() {
-        for cell in [Cell::Double(f64::NAN), Cell::Float(f32::INFINITY), Cell::Date(i32::MAX), Cell::Timestamp { micros: i64::MIN, utc: true }] {
+        for cell in [
+            Cell::Double(f64::NAN),
+            Cell::Float(f32::INFINITY),
+            Cell::Date(i32::MAX),
+            Cell::Timestamp { micros: i64::MIN, utc: true },
+        ] {
             assert!(matches!(value("`v`", cell), Err(LoadError::Rows(reason)) if reason.contains("column `v`")));
         }
     }

@@ -22,7 +22,8 @@ impl PostgresSession {
 
     fn load_by_key(&mut self, load: &Load, rows: &[RecordBatch]) -> Result<(), LoadError> {
         let mut indices = load.indices.clone();
-        let mut staged: Vec<String> = load.columns.iter().enumerate().map(|(at, name)| format!("{name} AS c{at}")).collect();
+        let mut staged: Vec<String> =
+            load.columns.iter().enumerate().map(|(at, name)| format!("{name} AS c{at}")).collect();
         if let Some(change) = load.change {
             indices.push(change);
             staged.push("''::text AS change".to_owned());
@@ -58,7 +59,10 @@ fn by_key(load: &Load) -> Vec<String> {
         let all = format!("(SELECT max(n) FROM {STAGE} WHERE change = '{TRUNCATE}')");
         statements.push(format!("DELETE FROM {} WHERE {all} IS NOT NULL", load.table));
         statements.push(format!("DELETE FROM {STAGE} WHERE n <= {all}"));
-        statements.push(format!("DELETE FROM {} AS target USING {last} WHERE last.change = '{DELETE}' AND {same}", load.table));
+        statements.push(format!(
+            "DELETE FROM {} AS target USING {last} WHERE last.change = '{DELETE}' AND {same}",
+            load.table
+        ));
         only = format!(" WHERE last.change IS DISTINCT FROM '{DELETE}'");
     }
     let values: Vec<String> = (0..load.columns.len()).map(|at| format!("c{at}")).collect();

@@ -71,7 +71,10 @@ impl ChangeColumns {
         let own = [("_op", DataType::Utf8), ("_commit_time", utc), ("_position", DataType::Utf8)];
         let own = own.map(|(name, data_type)| Arc::new(Field::new(name, data_type, true)));
         if let Some(taken) = own.iter().find(|field| table.column_with_name(field.name()).is_some()) {
-            return Err(format!("column `{}` of the table has a name that the stream needs; declare a schema without it", taken.name()));
+            return Err(format!(
+                "column `{}` of the table has a name that the stream needs; declare a schema without it",
+                taken.name()
+            ));
         }
         let table = table.fields().iter();
         let table: Vec<_> = table.map(|field| Arc::new(field.as_ref().clone().with_nullable(true))).collect();

@@ -56,7 +56,11 @@ impl RowBuilder {
                 None => {
                     let field = self.schema.field(at);
                     let shown: String = String::from_utf8_lossy(bytes).chars().take(100).collect();
-                    return Err(format!("column `{}` has the value `{shown}`, which is no {}", field.name(), field.data_type()));
+                    return Err(format!(
+                        "column `{}` has the value `{shown}`, which is no {}",
+                        field.name(),
+                        field.data_type()
+                    ));
                 }
             },
         }
@@ -89,7 +93,9 @@ fn push(values: &mut Values, bytes: &[u8]) -> Option<()> {
         Values::I64(values) => text.parse().ok().map(|value| values.push(value)),
         Values::F32(values) => text.parse().ok().map(|value| values.push(value)),
         Values::F64(values) => text.parse().ok().map(|value| values.push(value)),
-        Values::Decimal { values, precision, scale } => decimal(text, *precision, *scale).map(|value| values.push(value)),
+        Values::Decimal { values, precision, scale } => {
+            decimal(text, *precision, *scale).map(|value| values.push(value))
+        }
         Values::Date(values) => scalar::parse_date(text).map(|value| values.push(value)),
         Values::Timestamp { values, zone } => {
             // Sessions have UTC, which PostgreSQL writes as hours.
@@ -125,8 +131,10 @@ mod tests {
     #[test]
     fn values_in_their_text_form_become_columns() {
         let utc = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
-        let types = [DataType::Boolean, DataType::Int32, DataType::Decimal128(5, 2), utc, DataType::Utf8, DataType::Binary];
-        let fields: Vec<Field> = types.iter().map(|data_type| Field::new(data_type.to_string(), data_type.clone(), true)).collect();
+        let types =
+            [DataType::Boolean, DataType::Int32, DataType::Decimal128(5, 2), utc, DataType::Utf8, DataType::Binary];
+        let fields: Vec<Field> =
+            types.iter().map(|data_type| Field::new(data_type.to_string(), data_type.clone(), true)).collect();
         let mut rows = RowBuilder::new(Arc::new(Schema::new(fields))).unwrap();
         for (at, text) in ["t", "-5", "1.50", "1970-01-01 00:00:01.5+00", "ü", "\0x"].iter().enumerate() {
             rows.push(at, &Raw::Text(text.as_bytes().into())).unwrap();

@@ -89,7 +89,8 @@ pub(super) fn of_table(
         });
     }
     let column = |row| {
-        let mut row = texts(row).into_iter().map(|text| String::from_utf8_lossy(&text.unwrap_or_default()).into_owned());
+        let mut row =
+            texts(row).into_iter().map(|text| String::from_utf8_lossy(&text.unwrap_or_default()).into_owned());
         MysqlColumn { name: row.next().unwrap_or_default(), column_type: row.next().unwrap_or_default().to_lowercase() }
     };
     Ok(rows.into_iter().map(column).collect())
@@ -119,7 +120,8 @@ pub(super) fn data_type(column_type: &str) -> DataType {
 }
 
 fn decimal(column_type: &str) -> DataType {
-    let inner = column_type.split_once('(').and_then(|(_, rest)| rest.split_once(')')).map_or("10,0", |(inner, _)| inner);
+    let inner =
+        column_type.split_once('(').and_then(|(_, rest)| rest.split_once(')')).map_or("10,0", |(inner, _)| inner);
     let (precision, scale) = inner.split_once(',').unwrap_or((inner, "0"));
     match (precision.trim().parse(), scale.trim().parse()) {
         (Ok(precision @ 1..=38), Ok(scale @ 0..=38)) => DataType::Decimal128(precision, scale),

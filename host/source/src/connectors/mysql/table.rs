@@ -2,7 +2,7 @@
 
 use super::columns::{MysqlColumn, check_declared, of_table, quote, quoted_table, schema, table_name, texts};
 use crate::connectors::database::{Raw, ReadTable, RowBuilder, TableSource, failed};
-use crate::{Source, SourceContext, SourceError, SourceFactory, SourceSpec};
+use crate::{Refresh, Source, SourceContext, SourceError, SourceFactory, SourceSpec};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 use millstream_client::database::{ADDRESS_OPTIONS, Address, DatabaseError, Product};
@@ -59,7 +59,8 @@ impl From {
         match self {
             Self::Table(name) => of_table(connection, name),
             Self::Query(text) => {
-                connection.run(&format!("CREATE TEMPORARY TABLE millstream_columns AS SELECT * FROM {text} LIMIT 0"))?;
+                connection
+                    .run(&format!("CREATE TEMPORARY TABLE millstream_columns AS SELECT * FROM {text} LIMIT 0"))?;
                 let rows = connection.rows("SHOW COLUMNS FROM millstream_columns")?;
                 let column = |row| {
                     let mut row = texts(row).into_iter().map(Option::unwrap_or_default);
@@ -82,10 +83,11 @@ impl TableConfig {
     fn new(spec: &SourceSpec) -> Result<Self, SourceError> {
         let owner = format!("table `{}`", spec.name);
         let owner = owner.as_str();
-        spec.options.only(owner, &[&ADDRESS_OPTIONS[..], &["dbtable", "query"]].concat())?;
+        spec.options.only(owner, &[&ADDRESS_OPTIONS[..], &["dbtable", "query", "refresh"]].concat())?;
         let environment = |name: &str| std::env::var(name).ok();
         let address = Address::new(Product::Mysql, owner, &spec.options, &environment)?;
         let from = From::new(owner, &spec.options)?;
+        Refresh::of(spec)?;
         if let Some(declared) = &spec.schema {
             check_declared(&spec.name, declared)?;
         }

@@ -2,7 +2,7 @@
 
 use super::columns::{check_declared, quote, quoted_table, schema};
 use crate::connectors::database::{Raw, ReadTable, RowBuilder, TableSource, failed};
-use crate::{Source, SourceContext, SourceError, SourceFactory, SourceSpec};
+use crate::{Refresh, Source, SourceContext, SourceError, SourceFactory, SourceSpec};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 use millstream_client::database::{ADDRESS_OPTIONS, Address, DatabaseError, Product};
@@ -29,10 +29,11 @@ impl TableConfig {
     fn new(spec: &SourceSpec) -> Result<Self, SourceError> {
         let owner = format!("table `{}`", spec.name);
         let owner = owner.as_str();
-        spec.options.only(owner, &[&ADDRESS_OPTIONS[..], &["dbtable", "query"]].concat())?;
+        spec.options.only(owner, &[&ADDRESS_OPTIONS[..], &["dbtable", "query", "refresh"]].concat())?;
         let environment = |name: &str| std::env::var(name).ok();
         let address = Address::new(Product::Postgres, owner, &spec.options, &environment)?;
         let (from, shown) = from(owner, &spec.options)?;
+        Refresh::of(spec)?;
         if let Some(declared) = &spec.schema {
             check_declared(&spec.name, declared)?;
         }
@@ -122,9 +123,7 @@ pub(super) fn read_rows(
     let names: Vec<String> = projection.iter().map(|column| quote(schema.field(*column).name())).collect();
     // A row of no columns is a row all the same.
     let names = if names.is_empty() { "NULL".to_owned() } else { names.join(", ") };
-    connection
-        .run(&format!("DECLARE all_rows NO SCROLL CURSOR FOR SELECT {names} FROM {from}"))
-        .map_err(&reading)?;
+    connection.run(&format!("DECLARE all_rows NO SCROLL CURSOR FOR SELECT {names} FROM {from}")).map_err(&reading)?;
     let mut collected = Vec::new();
     loop {
         let rows = connection.rows(&format!("FETCH {FETCH} FROM all_rows")).map_err(&reading)?;

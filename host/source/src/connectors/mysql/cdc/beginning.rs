@@ -70,7 +70,8 @@ fn check_server(name: &str, connection: &mut Connection) -> Result<(), SourceErr
     ] {
         let value = value.map_or("", String::as_str);
         if !value.eq_ignore_ascii_case(wanted) {
-            let reason = format!("the server has `{setting}` {value}, and changes of rows need {wanted}; change it there");
+            let reason =
+                format!("the server has `{setting}` {value}, and changes of rows need {wanted}; change it there");
             return Err(SourceError::Schema { name: name.to_owned(), reason });
         }
     }

@@ -144,7 +144,8 @@ pub(super) fn read(
             EventData::RowsEvent(data) => {
                 let table = log.table(data.table_id());
                 let (database, wanted) = config.names();
-                if let Some(table) = table.filter(|table| table.table_name() == wanted && table.database_name() == database)
+                if let Some(table) =
+                    table.filter(|table| table.table_name() == wanted && table.database_name() == database)
                 {
                     for row in data.rows(table) {
                         let row = row.map_err(|error| malformed(error.to_string()))?;
@@ -282,9 +283,8 @@ mod tests {
 
     #[test]
     fn columns_that_change_in_the_middle_are_named() {
-        let table: Vec<MysqlColumn> = ["a", "b"]
-            .map(|name| MysqlColumn { name: name.into(), column_type: "int".into() })
-            .to_vec();
+        let table: Vec<MysqlColumn> =
+            ["a", "b"].map(|name| MysqlColumn { name: name.into(), column_type: "int".into() }).to_vec();
         let mut columns = Columns::new(&super::super::super::columns::schema(&table), &table, true);
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         assert_eq!(columns.places(&names(&["b"])), Ok(vec![None, Some(0)]), "a is not there yet");

@@ -56,7 +56,11 @@ impl SourceFactory for MysqlCdcFactory {
             if !found.iter().any(|column| column.name == *field.name()) {
                 let there: Vec<&str> = found.iter().map(|column| column.name.as_str()).collect();
                 let there = there.join(", ");
-                return Err(misfit(format!("table `{}` has no column `{}`; it has {there}", config.shown(), field.name())));
+                return Err(misfit(format!(
+                    "table `{}` has no column `{}`; it has {there}",
+                    config.shown(),
+                    field.name()
+                )));
             }
         }
         let files = SnapshotFiles::new(&spec.name, context.files);

@@ -39,7 +39,8 @@ pub(super) fn names(name: &str, config: &CdcConfig, files: &SnapshotFiles) -> Re
     if let Some(names) = files.document::<Names>("names")? {
         return Ok(names);
     }
-    let plain: String = name.to_lowercase().chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(30).collect();
+    let plain: String =
+        name.to_lowercase().chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(30).collect();
     let unique = RandomState::new().build_hasher().finish();
     let own = format!("millstream_{plain}_{unique:016x}");
     let names = Names {
@@ -58,8 +59,7 @@ pub(super) fn begin(
     schema: &SchemaRef,
     files: &SnapshotFiles,
 ) -> Result<Beginning, SourceError> {
-    let mut connection =
-        Connection::open(&config.address, "millstream snapshot").map_err(failed(name, "connect"))?;
+    let mut connection = Connection::open(&config.address, "millstream snapshot").map_err(failed(name, "connect"))?;
     check_server(name, config, &mut connection)?;
     let lsn = make_slot(config, names, &mut connection).map_err(failed(name, "make the publication and the slot"))?;
     let mut beginning = Beginning { lsn, seen: None, taken_us: 0, pieces: 0 };

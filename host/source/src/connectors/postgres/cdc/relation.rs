@@ -1,7 +1,7 @@
 //! The columns of the table as the log tells them, against those of the stream.
 
 use super::pgoutput::{Old, Relation, Value};
-use crate::connectors::database::{Op, Raw, Change};
+use crate::connectors::database::{Change, Op, Raw};
 use crate::connectors::postgres::table::raw;
 use arrow::datatypes::{DataType, Schema};
 

@@ -66,9 +66,13 @@ impl SourceFactory for PostgresCdcFactory {
         for field in table.fields() {
             let column = found.iter().find(|column| column.name == *field.name());
             let there = || found.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(", ");
-            type_ids.push(column.ok_or_else(|| {
-                misfit(format!("table `{}` has no column `{}`; it has {}", config.shown, field.name(), there()))
-            })?.type_id);
+            type_ids.push(
+                column
+                    .ok_or_else(|| {
+                        misfit(format!("table `{}` has no column `{}`; it has {}", config.shown, field.name(), there()))
+                    })?
+                    .type_id,
+            );
         }
         let change_columns = ChangeColumns::new(&table).map_err(misfit)?;
         let files = SnapshotFiles::new(&spec.name, context.files);
@@ -224,9 +228,12 @@ impl PostgresCdc {
                 let reason = format!("the server has given up the log of replication slot `{slot}`; {way_out}");
                 Err(self.lost(range, reason))
             }
-            (None, _) => Err(self.lost(range, format!("the server has no replication slot `{slot}` any more; {way_out}"))),
+            (None, _) => {
+                Err(self.lost(range, format!("the server has no replication slot `{slot}` any more; {way_out}")))
+            }
             (Some(confirmed), _) if confirmed > from => {
-                let reason = format!("replication slot `{slot}` was moved to {} by somebody else; {way_out}", lsn(confirmed));
+                let reason =
+                    format!("replication slot `{slot}` was moved to {} by somebody else; {way_out}", lsn(confirmed));
                 Err(self.lost(range, reason))
             }
             _ => Ok(text(0).unwrap_or_default()),
@@ -243,9 +250,8 @@ impl PostgresCdc {
         let names = self.names.clone();
         let (slot, publication) = names.map(|names| (names.slot, quote(&names.publication))).unwrap_or_default();
         let (upto, most) = (to.map(lsn), most.map(|most| i32::try_from(most).unwrap_or(i32::MAX)));
-        let messages = self.ask("read the log", |connection| {
-            connection.peek_changes(&slot, &publication, upto.as_deref(), most)
-        })?;
+        let messages =
+            self.ask("read the log", |connection| connection.peek_changes(&slot, &publication, upto.as_deref(), most))?;
         let count = messages.len();
         let transactions = self.transactions(from, to, messages)?;
         Ok((transactions, count))
@@ -434,7 +440,8 @@ impl Source for PostgresCdc {
 
     fn prepare_available_now(&mut self) -> Result<(), SourceError> {
         self.begun()?;
-        let end = self.ask("look at the log", |connection| one(connection, "SELECT pg_current_wal_flush_lsn()::text"))?;
+        let end =
+            self.ask("look at the log", |connection| one(connection, "SELECT pg_current_wal_flush_lsn()::text"))?;
         self.frozen = end.as_deref().and_then(parse_lsn);
         Ok(())
     }
