@@ -10,6 +10,9 @@ use std::time::Duration;
 /// How long a connection without traffic is trusted before it is looked after.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
+/// How long a goodbye may take.
+const GOODBYE: Duration = Duration::from_secs(1);
+
 /// What every session is told: UTC, and errors in the place of values that are cut to fit.
 const SESSION: &str = "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,\
      ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = 60, autocommit = 1";
@@ -104,8 +107,17 @@ impl Connection {
 
     /// Takes the driver's connection out, with what runs it.
     pub(crate) fn into_parts(mut self) -> (Option<Conn>, Driver, Address) {
-        let conn = self.conn.take();
-        (conn, self.driver, self.address)
+        let driver = std::mem::replace(&mut self.driver, Driver::none());
+        (self.conn.take(), driver, self.address.clone())
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // A server counts connections that go without a word as failures.
+        if let Some(conn) = self.conn.take() {
+            let _ = self.driver.wait(Some(GOODBYE), conn.disconnect());
+        }
     }
 }
 

@@ -268,8 +268,6 @@ fn a_crash_at_any_durable_write_leaves_each_row_once() {
         }
         let upserts = options(&url, "t").with("key", "k");
         let story = Story::in_world(world, COUNTS, OutputMode::Update, FORMAT, &upserts);
-        let added = options(&url, "added");
-        drop(added);
         for unit in units {
             story.add(unit);
             while story.run().is_err() {

@@ -5,12 +5,14 @@
 
 mod change;
 mod error;
+mod patience;
 mod snapshot;
 mod table;
 mod values;
 
 pub(crate) use change::{Change, ChangeColumns, Op, Transaction};
 pub(crate) use error::failed;
+pub(crate) use patience::patiently;
 pub(crate) use snapshot::SnapshotFiles;
 pub(crate) use table::{ReadTable, TableSource};
 pub(crate) use values::{Raw, RowBuilder, is_readable};

@@ -4,13 +4,13 @@ use super::super::columns::{MysqlColumn, of_table, schema};
 use super::beginning::{Beginning, begin, end_of_log};
 use super::config::CdcConfig;
 use super::log::{Columns, Position, Read, read};
-use crate::connectors::database::{ChangeColumns, SnapshotFiles, Transaction, failed};
+use crate::connectors::database::{ChangeColumns, SnapshotFiles, Transaction, failed, patiently};
 use crate::{Offset, Source, SourceContext, SourceError, SourceFactory, SourceSpec};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use millstream_client::database::DatabaseError;
 use millstream_client::mysql::Connection;
-use millstream_common::ReadLimit;
+use millstream_common::{ReadLimit, StopSignal};
 use std::sync::Arc;
 
 /// The server's error for a file or a position that its log does not have.
@@ -66,6 +66,7 @@ impl SourceFactory for MysqlCdcFactory {
         let files = SnapshotFiles::new(&spec.name, context.files);
         Ok(Box::new(MysqlCdc {
             name: spec.name.clone(),
+            stop: context.stop,
             columns: Columns::new(&table, &found, spec.schema.is_none()),
             change_columns: ChangeColumns::new(&table).map_err(misfit)?,
             table,
@@ -90,6 +91,7 @@ struct Cached {
 
 struct MysqlCdc {
     name: String,
+    stop: StopSignal,
     config: CdcConfig,
     table: SchemaRef,
     change_columns: ChangeColumns,
@@ -130,10 +132,10 @@ impl MysqlCdc {
         Ok(self.beginning.insert(beginning).clone())
     }
 
-    /// Where the log ends now. A connection that broke is replaced once.
+    /// Where the log ends now. After an error the connection is of no more use, and the next attempt opens another.
     fn end(&mut self) -> Result<Position, SourceError> {
-        let mut again = true;
-        loop {
+        let (stop, name) = (self.stop.clone(), self.name.clone());
+        patiently(&stop, || {
             let opened = match self.connection.take() {
                 Some(connection) => Ok(connection),
                 None => Connection::open(&self.config.address, "millstream changes"),
@@ -143,18 +145,14 @@ impl MysqlCdc {
                 self.connection = Some(connection);
                 Ok(end)
             });
-            match answer {
-                Err(error) if error.is_transient() && std::mem::replace(&mut again, false) => {
-                    std::thread::sleep(std::time::Duration::from_millis(500));
-                }
-                other => return other.map_err(failed(&self.name, "look at the log")),
-            }
-        }
+            answer.map_err(failed(&name, "look at the log"))
+        })
     }
 
     fn fetch(&mut self, from: &Position, to: Option<&Position>, limit: u64) -> Result<Read, SourceError> {
         let reader = self.begun()?.reader;
-        let result = read(&self.name, &self.config, &mut self.columns, reader, (from, to), limit);
+        let stop = self.stop.clone();
+        let result = patiently(&stop, || read(&self.name, &self.config, &mut self.columns, reader, (from, to), limit));
         result.map_err(|error| match error {
             SourceError::Database { name, source, .. }
                 if matches!(&*source, DatabaseError::Refused { code, .. } if code.starts_with(NOT_IN_THE_LOG)) =>

@@ -5,17 +5,18 @@ use super::beginning::{Beginning, Names, Seen, begin, names, one, position};
 use super::config::CdcConfig;
 use super::pgoutput::{Message, parse};
 use super::relation::Columns;
-use crate::connectors::database::{Change, ChangeColumns, Op, SnapshotFiles, Transaction, failed};
+use crate::connectors::database::{Change, ChangeColumns, Op, SnapshotFiles, Transaction, failed, patiently};
 use crate::{Offset, Source, SourceContext, SourceError, SourceFactory, SourceSpec};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use millstream_client::database::DatabaseError;
 use millstream_client::postgres::{ColumnType, Connection, parse_lsn};
-use millstream_common::ReadLimit;
+use millstream_common::{ReadLimit, StopSignal};
 use serde_json::json;
 use std::sync::Arc;
 
-/// How much log of other tables there may be before the slot is moved over it.
+/// How much log without a change of this table makes a batch without rows: the server must not keep it for ever for a
+/// stream that is quiet.
 const QUIET: u64 = 16 * 1024 * 1024;
 
 /// Makes streams of the changes of tables.
@@ -83,6 +84,7 @@ impl SourceFactory for PostgresCdcFactory {
         };
         let mut source = PostgresCdc {
             name: spec.name.clone(),
+            stop: context.stop,
             columns: Columns::new(&table, type_ids, spec.schema.is_none()),
             change_columns,
             table,
@@ -120,6 +122,7 @@ struct Cached {
 
 struct PostgresCdc {
     name: String,
+    stop: StopSignal,
     config: CdcConfig,
     table: SchemaRef,
     change_columns: ChangeColumns,
@@ -180,14 +183,14 @@ impl PostgresCdc {
         Ok(begun.map_or((0, false), |begun| (begun.position, begun.seen.is_some())))
     }
 
-    /// Asks the server; after an error the connection is of no more use. One that broke is replaced once.
+    /// Asks the server; after an error the connection is of no more use, and the next attempt opens another.
     fn ask<T>(
         &mut self,
         action: &'static str,
         mut question: impl FnMut(&mut Connection) -> Result<T, DatabaseError>,
     ) -> Result<T, SourceError> {
-        let mut again = true;
-        loop {
+        let (stop, name) = (self.stop.clone(), self.name.clone());
+        patiently(&stop, || {
             let opened = match self.connection.take().filter(|connection| !connection.is_broken()) {
                 Some(connection) => Ok(connection),
                 None => Connection::open(&self.config.address, "millstream changes"),
@@ -197,13 +200,8 @@ impl PostgresCdc {
                 self.connection = Some(connection);
                 Ok(answer)
             });
-            match answer {
-                Err(error) if error.is_transient() && std::mem::replace(&mut again, false) => {
-                    std::thread::sleep(std::time::Duration::from_millis(500));
-                }
-                other => return other.map_err(failed(&self.name, action)),
-            }
-        }
+            answer.map_err(failed(&name, action))
+        })
     }
 
     fn lost(&self, range: String, reason: String) -> SourceError {
@@ -386,12 +384,16 @@ impl Source for PostgresCdc {
             most = most.saturating_mul(2);
         };
         let count = admitted(&transactions, limit);
-        let Some(last) = transactions[..count].last() else {
-            self.pass_over(&end, from)?;
-            self.quiet_at = Some(end);
-            return Ok(start.cloned());
+        let to = match transactions[..count].last() {
+            Some(last) => last.end,
+            None => match parse_lsn(&end).filter(|end| self.frozen.is_none() && end.saturating_sub(from) >= QUIET) {
+                Some(end) => end,
+                None => {
+                    self.quiet_at = Some(end);
+                    return Ok(start.cloned());
+                }
+            },
         };
-        let to = last.end;
         let mut transactions = transactions;
         transactions.truncate(count);
         self.cached = Some(Cached { from, to, transactions });
@@ -416,9 +418,9 @@ impl Source for PostgresCdc {
         };
         let is_cached = self.cached.as_ref().is_some_and(|cached| cached.from == from && cached.to == to);
         if !is_cached {
-            self.look(from)?;
+            let end = self.look(from)?;
             let (transactions, _) = self.fetch(from, Some(to), None)?;
-            if transactions.last().is_none_or(|last| last.end != to) && to > from {
+            if parse_lsn(&end).is_none_or(|end| end < to) {
                 let range = format!("({}, {}]", lsn(from), lsn(to));
                 return Err(self.lost(range, "the log of the server ends before".to_owned()));
             }
@@ -471,19 +473,6 @@ impl PostgresCdc {
             lsn(to)
         );
         self.ask("release the log", |connection| connection.run(&sql))
-    }
-
-    /// Moves the slot over log that has nothing of this table, when it is much: the server must not keep it for a stream
-    /// that is quiet. A batch that ends at `from` is done when the next one is asked for.
-    fn pass_over(&mut self, end: &str, from: u64) -> Result<(), SourceError> {
-        let Some(end) = parse_lsn(end) else { return Ok(()) };
-        if end.saturating_sub(from.max(self.released)) < QUIET {
-            return Ok(());
-        }
-        // The next `look` compares with where the batches are, so the slot stops there: what is behind is skipped when read.
-        self.advance(from)?;
-        self.released = self.released.max(from);
-        Ok(())
     }
 }
 
