@@ -36,6 +36,10 @@ impl Postgres {
         let mut init = unprivileged(&find("initdb", &programs));
         init.arg("-D").arg(&data).args(["-U", "mill", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]);
         run(&mut init);
+        let mut certificate = unprivileged(&find("openssl", &[]));
+        certificate.args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", "/CN=localhost"]);
+        certificate.args(["-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE"]);
+        run(certificate.arg("-keyout").arg(data.join("server.key")).arg("-out").arg(data.join("server.crt")));
         let access = "host all guarded 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n";
         std::fs::write(data.join("pg_hba.conf"), access).unwrap();
         let port = free_port();
@@ -43,6 +47,7 @@ impl Postgres {
         for setting in [
             "listen_addresses=127.0.0.1",
             "unix_socket_directories=",
+            "ssl=on",
             "wal_level=logical",
             "max_replication_slots=40",
             "max_wal_senders=40",
@@ -85,9 +90,9 @@ impl Postgres {
         self.server.as_ref().unwrap().start(|| Connection::open(&address, "harness").is_ok());
     }
 
-    /// The folder of our own server.
-    pub fn folder(&self) -> PathBuf {
-        self.server.as_ref().unwrap().folder().to_owned()
+    /// The certificate of our own server, whose name is `localhost`.
+    pub fn certificate(&self) -> PathBuf {
+        self.server.as_ref().unwrap().folder().join("data/server.crt")
     }
 }
 

@@ -210,11 +210,28 @@ fn errors_of_the_server_say_what_to_do_and_keep_the_password() {
     let error =
         open(&options(&nobody, "t").with("retryTimeout", "0 s"), QueryId(Uuid::new_v4())).map(drop).unwrap_err();
     assert!(describe_chain(&error).contains("cannot reach"), "{error:?}");
-    let encrypted = url.replace("sslmode=disable", "sslmode=require");
-    if own.is_own() {
-        let error =
-            open(&options(&encrypted, "t").with("retryTimeout", "0 s"), QueryId(Uuid::new_v4())).map(drop).unwrap_err();
-        assert!(describe_chain(&error).contains("encrypt"), "{error:?}");
+}
+
+#[test]
+fn a_connection_is_encrypted_as_asked_for() {
+    let own = server();
+    if !own.is_own() {
+        return;
+    }
+    let url = own.database();
+    execute(&url, "CREATE TABLE t (k text)");
+    let by_name = |mode: &str| url.replace("sslmode=disable", mode).replace("127.0.0.1", "localhost");
+    let by_address = |mode: &str| url.replace("sslmode=disable", mode);
+    let file = own.certificate();
+    let trusted = |url: &str| options(url, "t").with("sslrootcert", file.display().to_string());
+    let open =
+        |options: &Options| open(&options.clone().with("retryTimeout", "0 s"), QueryId(Uuid::new_v4())).map(drop);
+    open(&options(&by_address("sslmode=require"), "t")).unwrap();
+    open(&options(&by_address("sslmode=prefer"), "t")).unwrap();
+    open(&trusted(&by_name("sslmode=verify-full"))).unwrap();
+    for refused in [options(&by_name("sslmode=verify-full"), "t"), trusted(&by_address("sslmode=verify-full"))] {
+        let error = open(&refused).unwrap_err();
+        assert!(describe_chain(&error).contains("cannot encrypt the connection"), "{}", describe_chain(&error));
     }
 }
 

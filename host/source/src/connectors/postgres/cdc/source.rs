@@ -27,7 +27,15 @@ pub struct PostgresCdcFactory;
 fn table_columns(spec: &SourceSpec, config: &CdcConfig) -> Result<(SchemaRef, Vec<ColumnType>), SourceError> {
     let ask = || {
         let mut connection = Connection::open(&config.address, "millstream columns")?;
-        connection.describe(&format!("SELECT * FROM {}", config.table))
+        // The log has no columns that are computed from others.
+        let names = connection.rows(&format!(
+            "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass({}) AND attnum > 0 AND NOT attisdropped \
+             AND attgenerated = '' ORDER BY attnum",
+            literal(&config.table)
+        ))?;
+        let names: Vec<String> = names.iter().filter_map(|row| row.get(0)).map(quote).collect();
+        let names = if names.is_empty() { "*".to_owned() } else { names.join(", ") };
+        connection.describe(&format!("SELECT {names} FROM {}", config.table))
     };
     let found = ask().map_err(failed(&spec.name, "ask for the columns of the table"))?;
     match &spec.schema {
@@ -47,11 +55,6 @@ impl SourceFactory for PostgresCdcFactory {
         let columns = ChangeColumns::new(&table);
         let columns = columns.map_err(|reason| SourceError::Schema { name: spec.name.clone(), reason })?;
         Ok(Arc::clone(columns.schema()))
-    }
-
-    fn place(&self, spec: &SourceSpec) -> Option<String> {
-        let config = CdcConfig::new(spec).ok()?;
-        Some(format!("{}/{}", config.address.place(), config.shown))
     }
 
     fn can_be_read_twice(&self) -> bool {
