@@ -8,6 +8,7 @@ use super::super::table::{BEGIN, read_rows};
 use super::config::CdcConfig;
 use crate::SourceError;
 use crate::connectors::database::{SnapshotFiles, failed};
+use crate::decode::scalar;
 use arrow::datatypes::SchemaRef;
 use millstream_client::database::DatabaseError;
 use millstream_client::postgres::{Connection, parse_lsn};
@@ -131,11 +132,11 @@ fn take_snapshot(
     // In the transaction that reads, the first statement decides what is seen.
     connection.run(BEGIN).map_err(&reading)?;
     let rows = connection
-        .rows("SELECT pg_current_snapshot()::text, (extract(epoch FROM now()) * 1000000)::bigint::text")
+        .rows("SELECT pg_current_snapshot()::text, (now() AT TIME ZONE 'UTC')::text")
         .map_err(&reading)?;
     let text = |at| rows.first().and_then(|row| row.get(at)).unwrap_or_default();
     beginning.seen = Some(text(0).to_owned());
-    beginning.taken_us = text(1).parse().unwrap_or(0);
+    beginning.taken_us = scalar::parse_timestamp(text(1)).unwrap_or(0);
     let mut pieces = 0;
     read_rows(name, connection, &config.table, schema, &all, &mut |rows| {
         files.write(pieces, &rows)?;

@@ -1,7 +1,7 @@
 //! The messages of PostgreSQL's output plugin `pgoutput`, in version 1 of its protocol.
 
 /// Microseconds from 1970 to 2000, where PostgreSQL's time begins.
-const EPOCH_US: i64 = 946_684_800_000_000;
+const YEAR_2000_US: i64 = 946_684_800_000_000;
 
 /// A message.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,7 +87,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Message, String> {
     let message = match input.byte()? {
         b'B' => {
             input.u64()?;
-            let committed_us = (input.u64()? as i64).saturating_add(EPOCH_US);
+            let committed_us = (input.u64()? as i64).saturating_add(YEAR_2000_US);
             Message::Begin { committed_us, xid: input.u32()? }
         }
         b'C' => {
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn a_transaction_has_its_time_and_its_end() {
         let begin = [&b"B"[..], &7_u64.to_be_bytes(), &1_000_000_u64.to_be_bytes(), &9_u32.to_be_bytes()].concat();
-        assert_eq!(parse(&begin), Ok(Message::Begin { committed_us: EPOCH_US + 1_000_000, xid: 9 }));
+        assert_eq!(parse(&begin), Ok(Message::Begin { committed_us: YEAR_2000_US + 1_000_000, xid: 9 }));
         let commit = [&b"C\0"[..], &7_u64.to_be_bytes(), &8_u64.to_be_bytes(), &1_u64.to_be_bytes()].concat();
         assert_eq!(parse(&commit), Ok(Message::Commit { end: 8 }));
         assert!(parse(b"Z").is_err());
