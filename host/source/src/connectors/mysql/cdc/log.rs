@@ -138,7 +138,11 @@ pub(super) fn read(
         let Ok(Some(data)) = event.read_data() else { continue };
         let ends = match data {
             EventData::RotateEvent(rotate) => {
-                file = rotate.name().into_owned();
+                // The first one comes before it is known that events end with a checksum, which stands behind the name then.
+                let name = rotate.name();
+                if !name.starts_with(&file) {
+                    file = name.into_owned();
+                }
                 false
             }
             EventData::RowsEvent(data) => {
