@@ -53,6 +53,7 @@ impl MariaDb {
             ("binlog-format", "ROW".to_owned()),
             ("binlog-row-image", "FULL".to_owned()),
             ("binlog-row-metadata", "FULL".to_owned()),
+            ("character-set-server", "utf8mb4".to_owned()),
             ("server-id", "1".to_owned()),
             ("innodb-flush-log-at-trx-commit", "2".to_owned()),
             ("innodb-buffer-pool-size", "32M".to_owned()),

@@ -131,9 +131,8 @@ fn take_snapshot(
     let reading = failed(name, "take the snapshot");
     // In the transaction that reads, the first statement decides what is seen.
     connection.run(BEGIN).map_err(&reading)?;
-    let rows = connection
-        .rows("SELECT pg_current_snapshot()::text, (now() AT TIME ZONE 'UTC')::text")
-        .map_err(&reading)?;
+    let rows =
+        connection.rows("SELECT pg_current_snapshot()::text, (now() AT TIME ZONE 'UTC')::text").map_err(&reading)?;
     let text = |at| rows.first().and_then(|row| row.get(at)).unwrap_or_default();
     beginning.seen = Some(text(0).to_owned());
     beginning.taken_us = scalar::parse_timestamp(text(1)).unwrap_or(0);
