@@ -26,7 +26,8 @@ fn with_items(url: &str) {
 
 #[test]
 fn a_stream_begins_with_the_rows_that_are_there_and_goes_on_with_what_changes() {
-    let url = server().database();
+    let held = server();
+    let url = held.database();
     with_items(&url);
     let stream = changes(&url);
     assert_eq!(stream.run(), Ok(1));
@@ -57,7 +58,8 @@ fn a_stream_begins_with_the_rows_that_are_there_and_goes_on_with_what_changes() 
 
 #[test]
 fn every_type_of_a_change_is_as_in_the_snapshot() {
-    let url = server().database();
+    let held = server();
+    let url = held.database();
     execute(
         &url,
         &[
@@ -81,7 +83,8 @@ fn every_type_of_a_change_is_as_in_the_snapshot() {
 
 #[test]
 fn batches_have_whole_transactions_up_to_a_limit() {
-    let url = server().database();
+    let held = server();
+    let url = held.database();
     with_items(&url);
     let limited = options(&url).with("maxRowsPerTrigger", "3").with("snapshot", "false");
     let stream = Changes::new(World::new().unwrap(), SQL, FORMAT, &limited).unwrap();
@@ -131,7 +134,8 @@ fn a_crash_at_any_durable_write_gives_every_change_once() {
 
 #[test]
 fn a_table_that_changes_itself_is_named_and_a_restart_goes_on() {
-    let url = server().database();
+    let held = server();
+    let url = held.database();
     with_items(&url);
     let stream = changes(&url);
     stream.run().unwrap();
@@ -171,7 +175,8 @@ fn a_restarted_server_goes_on_in_another_file_of_its_log() {
 
 #[test]
 fn a_stream_is_joined_with_a_table_and_with_a_query() {
-    let url = server().database();
+    let held = server();
+    let url = held.database();
     execute(
         &url,
         &[

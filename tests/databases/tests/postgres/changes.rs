@@ -36,7 +36,8 @@ fn drop_slots(url: &str) {
 
 #[test]
 fn a_stream_begins_with_the_rows_that_are_there_and_goes_on_with_what_changes() {
-    let url = server().database();
+    let held = server();
+    let url = held.database();
     with_items(&url);
     let changes = changes(&url);
     assert_eq!(changes.run(), Ok(1));
@@ -77,7 +78,8 @@ fn a_stream_begins_with_the_rows_that_are_there_and_goes_on_with_what_changes() 
 
 #[test]
 fn batches_have_whole_transactions_up_to_a_limit() {
-    let url = server().database();
+    let held = server();
+    let url = held.database();
     with_items(&url);
     let limited = options(&url).with("maxRowsPerTrigger", "3").with("snapshot", "false");
     let changes = Changes::new(World::new().unwrap(), SQL, FORMAT, &limited).unwrap();
@@ -124,7 +126,8 @@ fn a_crash_at_any_durable_write_gives_every_change_once() {
 
 #[test]
 fn rows_that_change_while_the_snapshot_is_taken_come_once() {
-    let url = server().database();
+    let held = server();
+    let url = held.database();
     execute(&url, "CREATE TABLE items (id int PRIMARY KEY, name text)");
     let writing = std::sync::atomic::AtomicBool::new(true);
     std::thread::scope(|scope| {
@@ -155,7 +158,8 @@ fn rows_that_change_while_the_snapshot_is_taken_come_once() {
 
 #[test]
 fn a_table_that_changes_itself_is_named_and_a_restart_goes_on() {
-    let url = server().database();
+    let held = server();
+    let url = held.database();
     with_items(&url);
     let stream = changes(&url);
     stream.run().unwrap();
@@ -181,7 +185,8 @@ fn a_table_that_changes_itself_is_named_and_a_restart_goes_on() {
 
 #[test]
 fn a_slot_that_is_gone_is_told_with_the_way_out() {
-    let url = server().database();
+    let held = server();
+    let url = held.database();
     with_items(&url);
     let changes = changes(&url);
     changes.run().unwrap();
@@ -222,7 +227,8 @@ fn released_changes_leave_the_slot_and_a_restarted_server_gives_the_rest() {
 
 #[test]
 fn changes_of_one_table_are_mirrored_in_another() {
-    let url = server().database();
+    let held = server();
+    let url = held.database();
     with_items(&url);
     let world = World::new().unwrap();
     let reader =

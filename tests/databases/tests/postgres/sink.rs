@@ -43,7 +43,8 @@ fn pairs(values: &[(&str, i64)]) -> RecordBatch {
 
 #[test]
 fn the_sink_keeps_what_every_sink_promises() {
-    let url = server().database();
+    let held = server();
+    let url = held.database();
     let options = options(&url, "values");
     let mut written = || {
         let is_there = rows(&url, "SELECT to_regclass('values') IS NOT NULL") == ["t"];
@@ -60,7 +61,8 @@ fn the_sink_keeps_what_every_sink_promises() {
 
 #[test]
 fn append_adds_and_update_writes_over_and_complete_replaces() {
-    let url = server().database();
+    let held = server();
+    let url = held.database();
     let append = Story::new("SELECT k, v FROM events WHERE v > 0", OutputMode::Append, FORMAT, &options(&url, "added"));
     append.add(&[("a", 1), ("b", 0)]);
     append.run().unwrap();
@@ -88,7 +90,8 @@ fn append_adds_and_update_writes_over_and_complete_replaces() {
 
 #[test]
 fn every_type_comes_back_as_it_went() {
-    let url = server().database();
+    let held = server();
+    let url = held.database();
     let micros = [1_714_564_800_123_456, -1, 0];
     let columns: Vec<(&str, ArrayRef, bool)> = vec![
         ("flag", Arc::new(BooleanArray::from(vec![Some(true), Some(false), None])), true),
@@ -144,7 +147,8 @@ fn every_type_comes_back_as_it_went() {
 
 #[test]
 fn the_last_row_of_a_key_counts_and_changes_take_rows_away() {
-    let url = server().database();
+    let held = server();
+    let url = held.database();
     let sql = "SELECT k, v, CASE WHEN v < 0 THEN 'delete' ELSE 'update' END AS op FROM events";
     let options = options(&url, "mirror").with("key", "k").with("changeColumn", "op");
     let story = Story::new(sql, OutputMode::Append, FORMAT, &options);
@@ -158,7 +162,8 @@ fn the_last_row_of_a_key_counts_and_changes_take_rows_away() {
 
 #[test]
 fn what_does_not_fit_is_refused_with_the_way_out() {
-    let url = server().database();
+    let held = server();
+    let url = held.database();
     execute(
         &url,
         "CREATE TABLE narrow (k integer, v bigint); CREATE TABLE loose (k text, v bigint); CREATE VIEW seen AS SELECT 1::text AS k, 1::bigint AS v",
@@ -237,7 +242,8 @@ fn a_connection_is_encrypted_as_asked_for() {
 
 #[test]
 fn a_commit_whose_answer_is_lost_counts_once() {
-    let url = server().database();
+    let held = server();
+    let url = held.database();
     let proxy = Proxy::start(port_of(&url));
     let mut sink = open(&options(&through(&url, &proxy), "t"), QueryId(Uuid::new_v4())).unwrap();
     write(sink.as_mut(), 0, &pairs(&[("a", 0)]), OutputMode::Append).unwrap();
@@ -253,7 +259,8 @@ fn a_commit_whose_answer_is_lost_counts_once() {
 
 #[test]
 fn a_run_that_another_has_replaced_writes_nothing_more() {
-    let url = server().database();
+    let held = server();
+    let url = held.database();
     let query = QueryId(Uuid::new_v4());
     let mut zombie = open(&options(&url, "t"), query).unwrap();
     write(zombie.as_mut(), 0, &pairs(&[("a", 0)]), OutputMode::Append).unwrap();

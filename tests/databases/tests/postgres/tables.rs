@@ -9,7 +9,8 @@ use streaming_stories::World;
 
 #[test]
 fn a_stream_is_joined_with_a_table_and_with_a_query() {
-    let url = server().database();
+    let held = server();
+    let url = held.database();
     execute(
         &url,
         "CREATE TABLE names (k text, name text, since timestamptz, code bytea, price numeric(5,2), id uuid); \
@@ -41,7 +42,8 @@ fn a_stream_is_joined_with_a_table_and_with_a_query() {
 
 #[test]
 fn a_table_is_read_again_as_its_policy_says() {
-    let url = server().database();
+    let held = server();
+    let url = held.database();
     execute(&url, "CREATE TABLE names (k text, name text); INSERT INTO names VALUES ('a', 'first')");
     let world = World::new().unwrap();
     for (view, refresh) in [("a", "every batch"), ("s", "10 minutes"), ("o", "never")] {
