@@ -3,6 +3,7 @@
 //! Sources and sinks of one system share what is here: how options become a connection, which options are refused and
 //! why, what its errors mean. One folder per system. Nothing here reads or writes a row, and nothing knows of batches.
 
+pub mod database;
 pub mod kafka;
 pub mod mysql;
 pub mod postgres;

@@ -18,6 +18,7 @@ pub mod memory_files;
 pub mod options;
 pub mod output_mode;
 pub mod read_limit;
+pub mod secrets;
 pub mod sql_settings;
 pub mod stop;
 pub mod trigger;

@@ -37,7 +37,8 @@ impl SegmentSlot {
         Self { schema, rows: Arc::default() }
     }
 
-    fn fill(&self, rows: Vec<RecordBatch>) {
+    /// Puts rows in the place of those that are there.
+    pub fn fill(&self, rows: Vec<RecordBatch>) {
         *self.rows.lock().unwrap_or_else(PoisonError::into_inner) = rows;
     }
 }

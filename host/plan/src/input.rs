@@ -3,8 +3,9 @@
 use crate::frame::Frame;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use datafusion::catalog::{MemTable, TableProvider};
 use millstream_common::{OutputMode, SqlSettings};
-use millstream_operators::LateRowsPolicy;
+use millstream_operators::{LateRowsPolicy, SegmentSlot};
 use millstream_wasm::PluginSlot;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,15 +42,29 @@ pub struct StreamInput {
     pub drop_duplicates: Option<DropDuplicates>,
 }
 
-/// A table that does not change during a run.
+/// A table that is no stream.
 #[derive(Debug, Clone)]
 pub struct StaticTable {
     /// Its name in SQL.
     pub name: String,
     /// Its columns.
     pub schema: SchemaRef,
-    /// Its rows.
+    /// Its rows when it was planned.
     pub rows: Vec<RecordBatch>,
+    /// Where its rows of now are, when they may change between batches.
+    pub live: Option<Arc<SegmentSlot>>,
+}
+
+impl StaticTable {
+    /// What hands its rows out.
+    pub(crate) fn provider(&self) -> datafusion::error::Result<Arc<dyn TableProvider>> {
+        if let Some(live) = &self.live {
+            live.fill(self.rows.clone());
+            return Ok(Arc::clone(live) as _);
+        }
+        let rows = if self.rows.is_empty() { vec![vec![]] } else { vec![self.rows.clone()] };
+        Ok(Arc::new(MemTable::try_new(Arc::clone(&self.schema), rows)?))
+    }
 }
 
 /// The settings that a plan depends on. `sql` and `partitions` are frozen with the state.

@@ -15,7 +15,7 @@ use crate::stream_table::StreamTable;
 use crate::watermark::WatermarkNode;
 use crate::{PlanError, time_window};
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
-use datafusion::catalog::{MemTable, TableProvider};
+use datafusion::catalog::TableProvider;
 use datafusion::common::Column;
 use datafusion::datasource::{ViewTable, provider_as_source};
 use datafusion::error::Result;
@@ -88,9 +88,9 @@ pub(crate) fn build(
             .map_err(|error| PlanError::from_datafusion(&error))?;
     }
     for table in &input.tables {
-        let rows = if table.rows.is_empty() { vec![vec![]] } else { vec![table.rows.clone()] };
-        MemTable::try_new(Arc::clone(&table.schema), rows)
-            .and_then(|rows| context.register_table(quoted(&table.name), Arc::new(rows)))
+        table
+            .provider()
+            .and_then(|rows| context.register_table(quoted(&table.name), rows))
             .map_err(|error| PlanError::from_datafusion(&error))?;
     }
     Ok(context)

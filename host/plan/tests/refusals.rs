@@ -35,7 +35,7 @@ fn limits() -> StaticTable {
     let columns: Vec<arrow::array::ArrayRef> =
         vec![Arc::new(StringArray::from(vec!["ant", "bee"])), Arc::new(Int64Array::from(vec![3, 5]))];
     let rows = RecordBatch::try_new(Arc::clone(&schema), columns).unwrap();
-    StaticTable { name: "limits".into(), schema, rows: vec![rows] }
+    StaticTable { name: "limits".into(), schema, rows: vec![rows], live: None }
 }
 
 /// Plans over `events` and `other` (with a watermark of a minute), `plain` (without), and the static table `limits`.

@@ -43,7 +43,7 @@ pub enum TableSpec {
         /// Its rows.
         rows: Vec<RecordBatch>,
     },
-    /// Files, read once when the query starts.
+    /// What a source reads when the query starts, and again when its option `refresh` says so.
     Files(SourceSpec),
 }
 

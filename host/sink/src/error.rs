@@ -1,5 +1,6 @@
 //! What can go wrong with a sink.
 
+use millstream_client::database::DatabaseError;
 use millstream_common::{BatchId, Fault, Hint, OptionError, OutputMode, QueryId};
 use millstream_wasm::WasmError;
 
@@ -63,6 +64,41 @@ pub enum SinkError {
         /// What the world said.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A database could not be reached, or did not take the rows.
+    #[error("sink `{sink}` cannot {action} `{place}`")]
+    Database {
+        /// The connector.
+        sink: String,
+        /// `open`, `write`.
+        action: &'static str,
+        /// Database and table.
+        place: String,
+        /// What the database said.
+        #[source]
+        source: Box<DatabaseError>,
+    },
+    /// A later run of the same query writes there now.
+    #[error("sink `{sink}` cannot write batch {batch} into `{place}`: another run of the query has taken its place")]
+    Fenced {
+        /// The connector.
+        sink: String,
+        /// Database and table.
+        place: String,
+        /// The batch.
+        batch: BatchId,
+    },
+    /// Rows hold what the place does not have.
+    #[error("sink `{sink}` cannot write batch {batch} into `{place}`: {reason}")]
+    Rows {
+        /// The connector.
+        sink: String,
+        /// Database and table.
+        place: String,
+        /// The batch.
+        batch: BatchId,
+        /// Which value, in which column.
+        reason: String,
     },
     /// A function of the program that embeds the host failed.
     #[error("sink `{sink}` failed in a function of the program in batch {batch}")]
@@ -137,6 +173,9 @@ impl Hint for SinkError {
         match self {
             Self::Option(_) | Self::UnknownFormat { .. } | Self::Mode { .. } | Self::Schema { .. } => Fault::Query,
             Self::Plugin { source, .. } => source.fault(),
+            Self::Database { source, .. } => source.fault(),
+            Self::Rows { .. } => Fault::Data,
+            Self::Fenced { .. } => Fault::Outside,
             Self::NotPrepared { .. } | Self::Foreign { .. } | Self::Elsewhere { .. } | Self::Function { .. } => {
                 Fault::Query
             }
@@ -157,6 +196,9 @@ impl Hint for SinkError {
                 ),
                 _ => source.hint(),
             },
+            Self::Database { source, .. } => source.hint(),
+            Self::Rows { .. } => Some("let the query leave the row out, or put another value in its place".into()),
+            Self::Fenced { .. } => Some("let only one run of the query go on: stop this one or the other".into()),
             Self::NotPrepared { .. } => {
                 Some("start the query once with the sink that it had, so that the batch comes to its end there".into())
             }

@@ -1,5 +1,6 @@
 //! What can go wrong with a source.
 
+use millstream_client::database::DatabaseError;
 use millstream_common::{DurableError, Fault, Hint, OptionError};
 use millstream_wasm::WasmError;
 
@@ -40,6 +41,27 @@ pub enum SourceError {
         /// What the world said.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A database could not be reached, or did not do what it was asked.
+    #[error("source `{name}` cannot {action}")]
+    Database {
+        /// The stream.
+        name: String,
+        /// `connect`, `read the table`, `read the log`.
+        action: &'static str,
+        /// What the database said.
+        #[source]
+        source: Box<DatabaseError>,
+    },
+    /// A table has other columns than before.
+    #[error("source `{name}` cannot go on: table `{table}` has changed: {reason}")]
+    TableChanged {
+        /// The stream.
+        name: String,
+        /// The table.
+        table: String,
+        /// Which column, and how.
+        reason: String,
     },
     /// A row or file cannot be decoded.
     #[error("source `{name}` cannot decode `{place}`: {reason}")]
@@ -116,6 +138,8 @@ impl Hint for SourceError {
         match self {
             Self::Option(_) | Self::UnknownFormat { .. } | Self::Schema { .. } => Fault::Query,
             Self::Unavailable { .. } => Fault::Outside,
+            Self::Database { source, .. } => source.fault(),
+            Self::TableChanged { .. } => Fault::Query,
             Self::Plugin { source, .. } => source.fault(),
             Self::BrokenWord { .. } => Fault::Plugin,
             Self::Malformed { .. } | Self::Lost { .. } => Fault::Data,
@@ -129,6 +153,11 @@ impl Hint for SourceError {
             Self::ForeignOffset { .. } => Some(
                 "the checkpoint belongs to another source of this name: give back the old source or start a new \
                  checkpoint"
+                    .into(),
+            ),
+            Self::Database { source, .. } => source.hint(),
+            Self::TableChanged { .. } => Some(
+                "start the query again: it takes the columns as they are then; what its SQL names must still be there"
                     .into(),
             ),
             Self::Lost { .. } => Some("start a new checkpoint, or bring the rows back where they were".into()),

@@ -13,11 +13,13 @@ pub mod contract;
 pub mod decode;
 mod error;
 mod offset;
+mod refresh;
 mod registry;
 mod sealed;
 mod source;
 
 pub use error::SourceError;
 pub use offset::Offset;
+pub use refresh::Refresh;
 pub use registry::{SourceFactory, SourceRegistry};
 pub use source::{Source, SourceContext, SourceSpec};

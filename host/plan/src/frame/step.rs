@@ -89,10 +89,12 @@ fn stream(name: &str, schema: &SchemaRef, front: &Front) -> Planned {
 }
 
 fn table(name: &str, schema: &SchemaRef, tables: &[StaticTable]) -> Planned {
-    let rows = tables.iter().find(|table| table.name == name).map(|table| table.rows.clone()).unwrap_or_default();
-    let rows = if rows.is_empty() { vec![vec![]] } else { vec![rows] };
-    let rows = MemTable::try_new(Arc::clone(schema), rows).map_err(|error| PlanError::from_datafusion(&error))?;
-    built(LogicalPlanBuilder::scan(session::quoted(name), provider_as_source(Arc::new(rows)), None))
+    let rows = match tables.iter().find(|table| table.name == name) {
+        Some(table) => table.provider(),
+        None => MemTable::try_new(Arc::clone(schema), vec![vec![]]).map(|rows| Arc::new(rows) as _),
+    };
+    let rows = rows.map_err(|error| PlanError::from_datafusion(&error))?;
+    built(LogicalPlanBuilder::scan(session::quoted(name), provider_as_source(rows), None))
 }
 
 /// The views are tables of the session while the statement is planned.

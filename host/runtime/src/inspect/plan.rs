@@ -133,7 +133,7 @@ fn empty_tables(session: &Session, spec: &QuerySpec) -> Result<Vec<StaticTable>,
             TableSpec::Rows { name, schema, .. } => (name, Arc::clone(schema)),
             TableSpec::Files(source) => (&source.name, session.sources().factory(source)?.schema(source)?),
         };
-        Ok(StaticTable { name: name.clone(), schema, rows: Vec::new() })
+        Ok(StaticTable { name: name.clone(), schema, rows: Vec::new(), live: None })
     };
     spec.tables.iter().map(table).collect()
 }

@@ -24,6 +24,7 @@ use super::progress::{
 use super::recovery::RetainedFiles;
 use super::run::QueryRun;
 use super::swap;
+use super::tables;
 use super::tap::LiveBatch;
 use crate::settings::OUTPUT_DIGESTS;
 use crate::{RuntimeError, offline_store};
@@ -81,6 +82,7 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
 
     run.batch_time.set_ms(entry.batch_time_ms);
     run.begin_batch(entry.batch, entry.batch_time_ms);
+    tables::refresh(run)?;
     let (mut inputs, rows_per_source) = read(run, entry)?;
     let pins = input_digest::take(run, entry, &inputs)?;
     timer.step(run, "getBatch");

@@ -28,6 +28,7 @@ mod restart;
 mod run;
 mod said;
 mod swap;
+mod tables;
 mod tap;
 
 pub use border::Remake;

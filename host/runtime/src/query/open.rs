@@ -10,11 +10,11 @@ use arrow::datatypes::SchemaRef;
 use bytes::Bytes;
 use millstream_checkpoint::{Checkpoint, PluginPin, ResumePoint};
 use millstream_common::{BatchTime, Digest, Options, OutputMode, ReadLimit, SqlSettings, StopSignal};
-use millstream_operators::LateRowsPolicy;
+use millstream_operators::{LateRowsPolicy, SegmentSlot};
 use millstream_plan::{BeyondSpark, PlanSettings, QueryInput, StaticTable, StreamInput, StreamingPlan};
 use millstream_sink::connectors::plugin::{self, PluginSinkFactory};
 use millstream_sink::{Guarantee, Sink, SinkContext, SinkError, SinkSpec};
-use millstream_source::{Offset, Source, SourceContext, SourceSpec};
+use millstream_source::{Offset, Refresh, Source, SourceContext, SourceSpec};
 use millstream_wasm::{PluginHost, PluginSlot};
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ pub(crate) fn tables(
         .iter()
         .map(|spec| match spec {
             TableSpec::Rows { name, schema, rows } => {
-                Ok(StaticTable { name: name.clone(), schema: Arc::clone(schema), rows: rows.clone() })
+                Ok(StaticTable { name: name.clone(), schema: Arc::clone(schema), rows: rows.clone(), live: None })
             }
             TableSpec::Files(spec) => read_table(session, spec, stop),
         })
@@ -113,7 +113,8 @@ pub(crate) fn tables(
 }
 
 /// Reads a table through a source, whose own log goes to a folder that is thrown away.
-fn read_table(session: &Session, spec: &SourceSpec, stop: &StopSignal) -> Result<StaticTable, RuntimeError> {
+pub(super) fn read_table(session: &Session, spec: &SourceSpec, stop: &StopSignal) -> Result<StaticTable, RuntimeError> {
+    let changes = Refresh::of(spec)? != Refresh::Never;
     let scratch = folder_of_its_own(&format!("table `{}`", spec.name))?;
     let context = SourceContext {
         files: session.open_checkpoint(&scratch.path().display().to_string(), &[])?,
@@ -129,7 +130,8 @@ fn read_table(session: &Session, spec: &SourceSpec, stop: &StopSignal) -> Result
         None => Vec::new(),
     };
     source.stop();
-    Ok(StaticTable { name: spec.name.clone(), schema, rows })
+    let live = changes.then(|| Arc::new(SegmentSlot::new(Arc::clone(&schema))));
+    Ok(StaticTable { name: spec.name.clone(), schema, rows, live })
 }
 
 /// A temporary folder for what a source writes down while `what` is read.

@@ -98,6 +98,8 @@ pub struct QueryRun {
     pub(super) session: Session,
     pub(super) spec: QuerySpec,
     pub(super) tables: Vec<StaticTable>,
+    /// When the tables were read last that change.
+    pub(super) tables_read_ms: BTreeMap<String, i64>,
     /// Keeps a checkpoint that lives as long as the run.
     temporary: Option<tempfile::TempDir>,
 }
@@ -207,6 +209,7 @@ impl QueryRun {
             session,
             spec: of_run,
             tables,
+            tables_read_ms: BTreeMap::new(),
             name: spec.name,
             id,
             run_id,

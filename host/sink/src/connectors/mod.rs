@@ -2,12 +2,15 @@
 //! [`contract`](crate::contract). Connectors know nothing of each other.
 
 pub mod console;
+mod database;
 pub mod file;
 pub mod foreach;
 pub mod foreach_batch;
 pub mod memory;
+pub mod mysql;
 pub mod noop;
 pub mod plugin;
+pub mod postgres;
 
 use crate::SinkRegistry;
 use std::sync::Arc;
@@ -25,6 +28,8 @@ impl SinkRegistry {
         registry.register("console", Arc::new(console::ConsoleSinkFactory::stdout()));
         registry.register("memory", Arc::new(tables));
         registry.register("noop", Arc::new(noop::NoopSinkFactory));
+        registry.register(mysql::FORMAT, Arc::new(mysql::MysqlSinkFactory::new()));
+        registry.register(postgres::FORMAT, Arc::new(postgres::PostgresSinkFactory::new()));
         registry.register("file", Arc::new(file::FileSinkFactory::new(None)));
         for format in file::FileFormat::ALL {
             registry.register(format.name(), Arc::new(file::FileSinkFactory::new(Some(format))));

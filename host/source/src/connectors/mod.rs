@@ -3,9 +3,12 @@
 //! A folder holds the options of the connector (`config`), the source itself, and its tests; each passes the
 //! suite in [`contract`](crate::contract). Connectors know nothing of each other.
 
+mod database;
 pub mod file;
 pub mod memory;
+pub mod mysql;
 pub mod plugin;
+pub mod postgres;
 pub mod rate;
 pub mod rate_micro_batch;
 pub mod socket;
@@ -24,6 +27,10 @@ impl SourceRegistry {
         for format in [FileFormat::Text, FileFormat::Json, FileFormat::Csv, FileFormat::Parquet] {
             registry.register(format.name(), Arc::new(FileSourceFactory::new(Some(format))));
         }
+        registry.register(mysql::FORMAT, Arc::new(mysql::MysqlTableFactory));
+        registry.register(mysql::CDC_FORMAT, Arc::new(mysql::MysqlCdcFactory));
+        registry.register(postgres::FORMAT, Arc::new(postgres::PostgresTableFactory));
+        registry.register(postgres::CDC_FORMAT, Arc::new(postgres::PostgresCdcFactory));
         registry.register("socket", Arc::new(socket::SocketSourceFactory));
         registry.register("rate", Arc::new(rate::RateSourceFactory));
         registry.register(plugin::FORMAT, Arc::new(plugin::PluginSourceFactory::default()));

@@ -24,4 +24,5 @@ pub use json::{JsonDecoder, JsonOptions};
 pub use mode::ParseMode;
 pub use text::TextDecoder;
 
+pub(crate) use column::{Column, Values};
 pub(crate) use lines::next_line;

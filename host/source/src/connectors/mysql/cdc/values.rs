@@ -1,0 +1,163 @@
+//! Values of the binary log in their text form.
+
+use crate::connectors::database::Raw;
+use millstream_client::mysql::{BinlogValue, Value};
+
+/// What must be known of a column to read its values: they have no type of their own in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ColumnKind {
+    /// The whole type, in small letters.
+    column_type: String,
+    is_unsigned: bool,
+    /// The words of an enumeration or a set.
+    words: Vec<String>,
+}
+
+impl ColumnKind {
+    pub(super) fn new(column_type: &str) -> Self {
+        let is_words = column_type.starts_with("enum(") || column_type.starts_with("set(");
+        Self {
+            column_type: column_type.to_owned(),
+            is_unsigned: column_type.contains("unsigned"),
+            words: if is_words { words(column_type) } else { Vec::new() },
+        }
+    }
+
+    fn is(&self, name: &str) -> bool {
+        self.column_type.starts_with(name)
+    }
+
+    /// A value as text; answers what cannot be one.
+    pub(super) fn text(&self, value: Option<BinlogValue<'static>>) -> Result<Raw<'static>, String> {
+        let value = match value {
+            None => return Ok(Raw::Null),
+            Some(value) => Value::try_from(value).map_err(|error| error.to_string())?,
+        };
+        let text = match value {
+            Value::NULL => return Ok(Raw::Null),
+            Value::Int(number) if self.is("enum(") => self.word(number)?,
+            Value::Int(number) if self.is("timestamp") => seconds(&number.to_string())?,
+            Value::Int(number) if self.is_unsigned && number < 0 => self.without_sign(number).to_string(),
+            Value::Int(number) => number.to_string(),
+            Value::UInt(number) => number.to_string(),
+            Value::Float(number) => number.to_string(),
+            Value::Double(number) => number.to_string(),
+            Value::Bytes(bytes) if self.is("timestamp") => seconds(&String::from_utf8_lossy(&bytes))?,
+            Value::Bytes(bytes) if self.is("set(") => self.set(&bytes),
+            Value::Bytes(bytes) if self.is("binary(") => return Ok(Raw::Text(self.padded(bytes).into())),
+            Value::Bytes(bytes) => return Ok(Raw::Text(bytes.into())),
+            Value::Date(year, month, day, ..) if self.is("date") && !self.is("datetime") => {
+                format!("{year:04}-{month:02}-{day:02}")
+            }
+            Value::Date(year, month, day, hour, minute, second, micros) => {
+                format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06}")
+            }
+            Value::Time(negative, days, hour, minute, second, micros) => {
+                let (sign, hours) = (if negative { "-" } else { "" }, u64::from(days) * 24 + u64::from(hour));
+                let fraction = if micros == 0 { String::new() } else { format!(".{micros:06}") };
+                format!("{sign}{hours:02}:{minute:02}:{second:02}{fraction}")
+            }
+        };
+        Ok(Raw::Text(text.into_bytes().into()))
+    }
+
+    fn without_sign(&self, number: i64) -> u64 {
+        let bits = match self.column_type.split(['(', ' ']).next() {
+            Some("tinyint") => 8,
+            Some("smallint") => 16,
+            Some("mediumint") => 24,
+            Some("int") => 32,
+            _ => 64,
+        };
+        if bits == 64 { number as u64 } else { (number as u64) & ((1_u64 << bits) - 1) }
+    }
+
+    fn word(&self, number: i64) -> Result<String, String> {
+        if number == 0 {
+            return Ok(String::new());
+        }
+        let word = usize::try_from(number - 1).ok().and_then(|at| self.words.get(at));
+        word.cloned().ok_or_else(|| format!("{number} is no word of {}", self.column_type))
+    }
+
+    fn set(&self, bytes: &[u8]) -> String {
+        let is_in = |at: usize| bytes.get(at / 8).is_some_and(|byte| byte >> (at % 8) & 1 == 1);
+        let words: Vec<&str> =
+            self.words.iter().enumerate().filter(|(at, _)| is_in(*at)).map(|(_, word)| word.as_str()).collect();
+        words.join(",")
+    }
+
+    /// The log leaves out zeros at the end of a column of a fixed number of bytes.
+    fn padded(&self, mut bytes: Vec<u8>) -> Vec<u8> {
+        let length = self.column_type.strip_prefix("binary(").and_then(|rest| rest.split_once(')'));
+        if let Some(length) = length.and_then(|(length, _)| length.parse().ok())
+            && bytes.len() < length
+        {
+            bytes.resize(length, 0);
+        }
+        bytes
+    }
+}
+
+/// The words in `enum('a','it''s')`.
+fn words(column_type: &str) -> Vec<String> {
+    let inner = column_type.split_once('(').map_or("", |(_, rest)| rest.trim_end_matches(')'));
+    let mut words = Vec::new();
+    let mut rest = inner;
+    while let Some(quoted) = rest.strip_prefix('\'') {
+        let mut word = String::new();
+        let mut chars = quoted.char_indices().peekable();
+        let mut end = quoted.len();
+        while let Some((at, letter)) = chars.next() {
+            if letter != '\'' {
+                word.push(letter);
+            } else if chars.next_if(|(_, next)| *next == '\'').is_some() {
+                word.push('\'');
+            } else {
+                end = at + 1;
+                break;
+            }
+        }
+        words.push(word);
+        rest = quoted[end..].trim_start_matches(',');
+    }
+    words
+}
+
+/// Seconds since 1970, with a fraction, as a time in UTC.
+fn seconds(text: &str) -> Result<String, String> {
+    let wrong = || format!("`{text}` is no time");
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let whole: i64 = whole.parse().map_err(|_| wrong())?;
+    let time = chrono::DateTime::from_timestamp(whole, 0).ok_or_else(wrong)?;
+    Ok(format!("{}.{fraction}", time.format("%Y-%m-%d %H:%M:%S")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(column_type: &str, value: Value) -> String {
+        match ColumnKind::new(column_type).text(Some(BinlogValue::Value(value))).unwrap() {
+            Raw::Null => "null".to_owned(),
+            Raw::Text(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        }
+    }
+
+    #[test]
+    fn values_of_the_log_get_the_meaning_of_their_column() {
+        assert_eq!(text("int(10) unsigned", Value::Int(-1)), "4294967295");
+        assert_eq!(text("tinyint(3) unsigned", Value::Int(-1)), "255");
+        assert_eq!(text("int(11)", Value::Int(-1)), "-1");
+        assert_eq!(text("enum('a','it''s, so')", Value::Int(2)), "it's, so");
+        assert_eq!(text("set('a','b','c')", Value::Bytes(vec![5])), "a,c");
+        assert_eq!(text("timestamp(6)", Value::Bytes(b"1.000250".to_vec())), "1970-01-01 00:00:01.000250");
+        assert_eq!(text("timestamp", Value::Bytes(b"60".to_vec())), "1970-01-01 00:01:00.0");
+        assert_eq!(text("date", Value::Date(2024, 5, 1, 0, 0, 0, 0)), "2024-05-01");
+        assert_eq!(text("datetime", Value::Date(2024, 5, 1, 12, 0, 0, 0)), "2024-05-01 12:00:00.000000");
+        assert_eq!(text("binary(3)", Value::Bytes(vec![65])), "A\0\0");
+        assert_eq!(text("time", Value::Time(true, 1, 2, 3, 4, 0)), "-26:03:04");
+        assert_eq!(text("varchar(5)", Value::Bytes(b"x".to_vec())), "x");
+        assert!(ColumnKind::new("enum('a')").text(Some(BinlogValue::Value(Value::Int(9)))).is_err());
+    }
+}

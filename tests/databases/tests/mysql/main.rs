@@ -1,0 +1,17 @@
+//! MariaDB as sink and source, against a real server.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail a test")]
+
+mod changes;
+mod sink;
+
+use databases_tests::MariaDb;
+use std::sync::{LazyLock, RwLock, RwLockReadGuard};
+
+/// One server for all; who kills it waits until nobody else needs it.
+static SERVER: LazyLock<RwLock<MariaDb>> = LazyLock::new(|| RwLock::new(MariaDb::start()));
+
+/// The server, in company.
+fn server() -> RwLockReadGuard<'static, MariaDb> {
+    SERVER.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
