@@ -20,4 +20,4 @@ mod source;
 pub use error::SourceError;
 pub use offset::Offset;
 pub use registry::{SourceFactory, SourceRegistry};
-pub use source::{Source, SourceContext, SourceSpec};
+pub use source::{DeadLetter, Source, SourceContext, SourceSettings, SourceSpec};
