@@ -29,6 +29,9 @@ pub struct Settings {
     pub recent_progress: usize,
     /// `spark.sql.streaming.stateStore.minDeltasForSnapshot`: changelogs before a snapshot is considered.
     pub changelogs_before_snapshot: usize,
+    /// `spark.sql.streaming.schemaInference`: whether sources find their columns by looking at the data where none are
+    /// declared.
+    pub schema_inference: bool,
     /// `millstream.watermark.idleTimeout`: how long a stream without rows holds the watermark back, in milliseconds; for
     /// ever without. Beyond Spark.
     pub idle_timeout_ms: Option<i64>,
@@ -60,6 +63,7 @@ impl Default for Settings {
             idle_progress_ms: 10_000,
             recent_progress: 100,
             changelogs_before_snapshot: 10,
+            schema_inference: false,
             idle_timeout_ms: None,
             max_ahead_ms: None,
             finish_on_end: false,
@@ -105,6 +109,7 @@ const POLLING_DELAY: &str = "spark.sql.streaming.pollingDelay";
 const IDLE_PROGRESS: &str = "spark.sql.streaming.noDataProgressEventInterval";
 const RECENT_PROGRESS: &str = "spark.sql.streaming.numRecentProgressUpdates";
 const CHANGELOGS: &str = "spark.sql.streaming.stateStore.minDeltasForSnapshot";
+const SCHEMA_INFERENCE: &str = "spark.sql.streaming.schemaInference";
 
 const IDLE_TIMEOUT: &str = "millstream.watermark.idleTimeout";
 const MAX_AHEAD: &str = "millstream.watermark.maxAhead";
@@ -117,7 +122,7 @@ const DRY_RUN_BATCHES: &str = "millstream.swap.dryRunBatches";
 const NONE: &str = "none";
 
 /// All names.
-pub(crate) const NAMES: [&str; 15] = [
+pub(crate) const NAMES: [&str; 16] = [
     PARTITIONS,
     ANSI,
     WATERMARK_POLICY,
@@ -127,6 +132,7 @@ pub(crate) const NAMES: [&str; 15] = [
     IDLE_PROGRESS,
     RECENT_PROGRESS,
     CHANGELOGS,
+    SCHEMA_INFERENCE,
     IDLE_TIMEOUT,
     MAX_AHEAD,
     FINISH_ON_END,
@@ -186,6 +192,7 @@ impl Settings {
                 self.changelogs_before_snapshot =
                     number(value).filter(|n| *n >= 1).ok_or_else(|| invalid("a number of at least 1 is expected"))?;
             }
+            SCHEMA_INFERENCE => self.schema_inference = flag()?,
             IDLE_TIMEOUT => self.idle_timeout_ms = duration_ms(value).map_err(invalid)?,
             MAX_AHEAD => self.max_ahead_ms = duration_ms(value).map_err(invalid)?,
             FINISH_ON_END => self.finish_on_end = flag()?,
@@ -217,6 +224,7 @@ impl Settings {
             (IDLE_PROGRESS, self.idle_progress_ms.to_string()),
             (RECENT_PROGRESS, self.recent_progress.to_string()),
             (CHANGELOGS, self.changelogs_before_snapshot.to_string()),
+            (SCHEMA_INFERENCE, self.schema_inference.to_string()),
             (IDLE_TIMEOUT, duration_text(self.idle_timeout_ms)),
             (MAX_AHEAD, duration_text(self.max_ahead_ms)),
             (FINISH_ON_END, self.finish_on_end.to_string()),

@@ -22,4 +22,4 @@ pub use error::SourceError;
 pub use offset::Offset;
 pub use refresh::Refresh;
 pub use registry::{SourceFactory, SourceRegistry};
-pub use source::{Source, SourceContext, SourceSpec};
+pub use source::{DeadLetter, Source, SourceContext, SourceSettings, SourceSpec};

@@ -1,7 +1,7 @@
 //! Which connectors there are, by format name.
 
 use crate::connectors::plugin::{self, PluginSourceFactory};
-use crate::{Source, SourceContext, SourceError, SourceSpec};
+use crate::{Source, SourceContext, SourceError, SourceSettings, SourceSpec};
 use arrow::datatypes::SchemaRef;
 use millstream_wasm::PluginSlot;
 use std::collections::BTreeMap;
@@ -34,6 +34,22 @@ pub trait SourceFactory: Send + Sync {
         None
     }
 
+    /// The schema, if it is found by looking at what there is, so that it may be another one later: a query then declares
+    /// what was found first.
+    ///
+    /// # Errors
+    /// As [`schema`](Self::schema).
+    fn found_schema(&self, spec: &SourceSpec) -> Result<Option<SchemaRef>, SourceError> {
+        let _ = spec;
+        Ok(None)
+    }
+
+    /// The factory with what host and query say to all sources, if it minds.
+    fn with_settings(&self, settings: &SourceSettings) -> Option<Arc<dyn SourceFactory>> {
+        let _ = settings;
+        None
+    }
+
     /// Opens the source.
     ///
     /// # Errors
@@ -63,6 +79,18 @@ impl SourceRegistry {
     pub fn with_plugins(&self, slots: &[Arc<PluginSlot>]) -> Self {
         let mut registry = self.clone();
         registry.register(plugin::FORMAT, Arc::new(PluginSourceFactory::new(slots.to_vec())));
+        registry
+    }
+
+    /// These connectors, with what host and query say to all of them.
+    #[must_use]
+    pub fn with_settings(&self, settings: &SourceSettings) -> Self {
+        let mut registry = self.clone();
+        for factory in registry.factories.values_mut() {
+            if let Some(other) = factory.with_settings(settings) {
+                *factory = other;
+            }
+        }
         registry
     }
 

@@ -32,6 +32,44 @@ pub struct SourceContext {
     pub default_parallelism: usize,
 }
 
+/// What the operator of a host and the settings of a query say to all sources.
+#[derive(Clone)]
+pub struct SourceSettings {
+    /// Credentials, region and the like for object stores.
+    pub object_store: Vec<(String, String)>,
+    /// Whether columns are found by looking at the data where none are declared.
+    pub schema_inference: bool,
+    /// How many batches may be read again.
+    pub batches_retained: u64,
+}
+
+impl Default for SourceSettings {
+    fn default() -> Self {
+        Self { object_store: Vec::new(), schema_inference: false, batches_retained: 100 }
+    }
+}
+
+impl std::fmt::Debug for SourceSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The values may be secrets.
+        let names: Vec<&str> = self.object_store.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("SourceSettings")
+            .field("object_store", &names)
+            .field("schema_inference", &self.schema_inference)
+            .field("batches_retained", &self.batches_retained)
+            .finish()
+    }
+}
+
+/// Input that a source passed over because it is bad, to be looked at by a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// Where it is: a file, a partition and offset.
+    pub place: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
 /// An input that can be read again.
 ///
 /// The runtime calls, in this order and from one thread: `latest_offset` → (range is logged) →
@@ -79,6 +117,12 @@ pub trait Source: Send {
         end: &Offset,
         projection: &[usize],
     ) -> Result<Vec<Vec<RecordBatch>>, SourceError>;
+
+    /// What the last readings passed over and the user wants to be told of; the next call answers nothing of it. The same
+    /// for a range that is read again.
+    fn take_dead_letters(&mut self) -> Vec<DeadLetter> {
+        Vec::new()
+    }
 
     /// Whether it is only the word of foreign code that a range gives the same rows again: then a digest of what was read is
     /// kept, and compared when the range is read again.

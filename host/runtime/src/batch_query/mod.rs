@@ -12,7 +12,9 @@
 
 mod inputs;
 
-use crate::query::{RunningPlugin, check_mode, check_sink, load_plugins, query_input, read_tables, with_plugin_sink};
+use crate::query::{
+    RunningPlugin, check_mode, check_sink, load_plugins, query_input, read_tables, with_plugin_sink, with_store_options,
+};
 use crate::{QuerySpec, RuntimeError, Session};
 use inputs::FrozenInputs;
 use millstream_common::{BatchId, BatchTime, OutputMode, QueryId, StopSignal};
@@ -45,6 +47,10 @@ pub fn run_batch_query(
     stop: &StopSignal,
 ) -> Result<Option<BatchQuerySummary>, RuntimeError> {
     refuse_dead_letters(spec)?;
+    let session = &session.for_query(spec);
+    let mut spec = spec.clone();
+    session.declare_found(&mut spec)?;
+    let spec = &spec;
     let plugins = load_plugins(&session.plugin_host()?, &spec.plugins)?;
     let slots: Vec<_> = plugins.iter().map(|plugin: &RunningPlugin| Arc::clone(&plugin.slot)).collect();
     let session = session.with_plugin_sources(&slots);
@@ -65,7 +71,7 @@ pub fn run_batch_query(
         query_name: spec.name.clone(),
         clock: Arc::clone(session.clock()),
     };
-    let mut sink = session.sinks().factory(&spec.sink)?.open(&spec.sink, context)?;
+    let mut sink = session.sinks().factory(&spec.sink)?.open(&with_store_options(spec), context)?;
     // What is written is the whole result, and nothing is taken back later.
     check_mode(sink.as_ref(), &spec.sink.format, OutputMode::Append)?;
     let Some(rows) = plan.execute(&|| stop.is_set()).map_err(from_execution)? else { return Ok(None) };
@@ -81,6 +87,18 @@ pub fn run_batch_query(
 
 /// Dead letters are kept in the checkpoint, and there is none.
 fn refuse_dead_letters(spec: &QuerySpec) -> Result<(), RuntimeError> {
+    let of_source = |stream: &&crate::StreamSpec| {
+        stream.source.options.get("badFiles").is_some_and(|value| value.eq_ignore_ascii_case("dead-letter"))
+    };
+    if let Some(stream) = spec.streams.iter().find(of_source) {
+        return Err(RuntimeError::Invalid {
+            reason: format!(
+                "source `{}` is to keep dead letters of bad files in the checkpoint, and a batch query has none",
+                stream.source.name
+            ),
+            hint: Some("let it fail or skip such files for this run: `badFiles`".into()),
+        });
+    }
     let keeps = |plugin: &&crate::PluginSpec| plugin.on_fault == FaultPolicy::DeadLetter;
     match spec.plugins.iter().find(keeps) {
         Some(plugin) => Err(RuntimeError::Invalid {

@@ -93,6 +93,7 @@ pub(super) fn write_tables(
     fork: &Fork,
     folder: &Path,
 ) -> Result<(), RuntimeError> {
+    let session = &session.for_query(spec);
     for table in read_tables(session, &spec.tables, &StopSignal::new())? {
         write_rows(&folder.join(table_file(&table.name)), &table.schema, &table.rows)?;
     }

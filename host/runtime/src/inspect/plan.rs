@@ -53,6 +53,8 @@ pub fn check(session: &Session, spec: &QuerySpec) -> Result<CheckedQuery, Runtim
     if let Some(recovered) = &recovered {
         recovered.restore_settings(&mut spec.settings)?;
     }
+    let session = &session.for_query(&spec);
+    session.declare_found(&mut spec)?;
     let spec = &spec;
     let host = session.plugin_host()?;
     let mut slots = Vec::new();

@@ -238,9 +238,22 @@ fn prepare_state(run: &mut QueryRun) -> Result<BTreeMap<OperatorUid, Vec<StateMa
     Ok(manifests)
 }
 
-/// Rows that plugins could not take since the last question, with what is needed to find and replay them.
-fn dead_letters(run: &QueryRun, entry: &OffsetEntry) -> String {
+/// What sources passed over, and rows that plugins could not take, since the last question, with what is needed to find and replay them.
+fn dead_letters(run: &mut QueryRun, entry: &OffsetEntry) -> String {
     let mut lines = String::new();
+    for running in &mut run.sources {
+        for letter in running.source.take_dead_letters() {
+            let line = serde_json::json!({
+                "batchId": entry.batch.0,
+                "source": running.name,
+                "place": letter.place,
+                "message": letter.reason,
+                "sources": entry.sources,
+            });
+            lines.push_str(&line.to_string());
+            lines.push('\n');
+        }
+    }
     for plugin in &run.plugins {
         for letter in plugin.slot.take_dead_letters() {
             let line = serde_json::json!({

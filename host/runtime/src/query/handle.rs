@@ -118,7 +118,8 @@ impl StreamingQuery {
         let mut run = QueryRun::open(session, spec.clone(), stop.clone())?;
         let ground = Ground {
             session: session.clone(),
-            spec,
+            // With the columns that were found when the run began.
+            spec: QuerySpec { streams: run.spec.streams.clone(), ..spec },
             checkpoint: run.checkpoint.clone(),
             changelogs_before_snapshot: run.settings.changelogs_before_snapshot,
             budget: run.budget.clone(),

@@ -1,6 +1,7 @@
 //! Where a run begins: what the two logs say, and whether the query still fits them.
 
 use super::changes::{self, QueryChange};
+use super::open::with_store_options;
 use crate::{QuerySpec, RuntimeError, Session, Settings};
 use millstream_checkpoint::{Checkpoint, CommitEntry, ConnectorPin, OffsetEntry, ResumePoint, StatePin};
 use millstream_common::{BatchId, OperatorUid, Watermark};
@@ -128,7 +129,7 @@ impl Recovered {
         spec: &QuerySpec,
         plan: &mut StreamingPlan,
     ) -> Result<(), RuntimeError> {
-        session.sinks().factory(&spec.sink)?.check_resume(&spec.sink, self.next_batch())?;
+        session.sinks().factory(&spec.sink)?.check_resume(&with_store_options(spec), self.next_batch())?;
         let Some(entry) = self.last_entry() else { return Ok(()) };
         let mut planned = connectors(session, spec)?;
         planned.retain(|name, _| plan.slots.iter().any(|slot| slot.stream == *name));

@@ -125,6 +125,8 @@ impl QueryRun {
         ground: Ground,
     ) -> Result<Self, RuntimeError> {
         let Ground { place, files, temporary, components, is_fed, has_moved } = ground;
+        let session = &session.for_query(&spec);
+        session.declare_found(&mut spec)?;
         let components = components.as_ref();
         let run_id = RunId(uuid::Uuid::new_v4());
         let clock = Arc::clone(session.clock());

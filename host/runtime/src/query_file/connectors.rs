@@ -13,9 +13,9 @@ use std::sync::Arc;
 use toml::Spanned;
 
 /// Connectors whose paths are files.
-const OF_FILES: [&str; 5] = ["file", "text", "json", "csv", "parquet"];
+const OF_FILES: [&str; 7] = ["file", "text", "json", "csv", "parquet", "avro", "orc"];
 /// Their options that are paths.
-const PATHS: [&str; 2] = ["path", "sourceArchiveDir"];
+const PATHS: [&str; 3] = ["path", "basePath", "sourceArchiveDir"];
 /// The longest name of a stream or table.
 const NAME: usize = 128;
 

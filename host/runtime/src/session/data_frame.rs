@@ -27,8 +27,8 @@ pub struct DataFrame {
 }
 
 impl DataFrame {
-    pub(super) fn stream(session: &Session, stream: StreamSpec, is_unnamed: bool) -> Result<Self, RuntimeError> {
-        let schema = session.schema_of(&stream.source)?;
+    pub(super) fn stream(session: &Session, mut stream: StreamSpec, is_unnamed: bool) -> Result<Self, RuntimeError> {
+        let schema = session.schema_of(&mut stream.source)?;
         let operation = Operation::Stream { name: stream.source.name.clone(), schema };
         let frame = session.frame(operation, Vec::new())?;
         Ok(Self { session: session.clone(), frame, reads: Reads::stream(stream), is_unnamed })

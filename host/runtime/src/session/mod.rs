@@ -15,7 +15,7 @@ pub use reader::{DataFrameReader, DataStreamReader};
 pub use writer::DataStreamWriter;
 
 use crate::packages::Packages;
-use crate::spec::{PluginSpec, StateLimits, TableSpec};
+use crate::spec::{PluginSpec, QuerySpec, StateLimits, TableSpec};
 use crate::streams::StreamingQueryManager;
 use crate::{RuntimeError, Settings};
 use arrow::array::RecordBatch;
@@ -24,7 +24,7 @@ use millstream_common::{Clock, DurableFiles, SystemClock};
 use millstream_plan::FramePlanner;
 use millstream_sink::{SinkFactory, SinkRegistry};
 use millstream_source::connectors::plugin;
-use millstream_source::{SourceFactory, SourceRegistry, SourceSpec};
+use millstream_source::{SourceFactory, SourceRegistry, SourceSettings, SourceSpec};
 use millstream_wasm::{Gate, PluginHost, PluginHostOptions, PluginSlot};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -330,10 +330,39 @@ impl Session {
         Self { sources: self.sources.with_plugins(slots), ..self.clone() }
     }
 
-    /// The columns that a source will have; it may be one of a plugin that is registered.
-    fn schema_of(&self, source: &SourceSpec) -> Result<SchemaRef, RuntimeError> {
+    /// This session with what a query says to all its sources.
+    pub(crate) fn for_query(&self, spec: &QuerySpec) -> Self {
+        let settings = SourceSettings {
+            object_store: spec.checkpoint_options.clone(),
+            schema_inference: spec.settings.schema_inference,
+            batches_retained: spec.settings.batches_retained,
+        };
+        Self { sources: self.sources.with_settings(&settings), ..self.clone() }
+    }
+
+    /// Declares the columns of sources that find them by looking: what is found first holds as long as the query runs.
+    pub(crate) fn declare_found(&self, spec: &mut QuerySpec) -> Result<(), RuntimeError> {
+        for stream in &mut spec.streams {
+            // A source of a plugin is not known yet, and tells its columns itself.
+            let Ok(factory) = self.sources.factory(&stream.source) else { continue };
+            if let Some(found) = factory.found_schema(&stream.source)? {
+                stream.source.schema = Some(found);
+            }
+        }
+        Ok(())
+    }
+
+    /// The columns that a source will have, which are declared if they were found by looking; it may be one of a plugin
+    /// that is registered.
+    fn schema_of(&self, source: &mut SourceSpec) -> Result<SchemaRef, RuntimeError> {
         if !source.format.eq_ignore_ascii_case(plugin::FORMAT) {
-            return Ok(self.sources.factory(source)?.schema(source)?);
+            let settings = SourceSettings { schema_inference: self.settings().schema_inference, ..Default::default() };
+            let sources = self.sources.with_settings(&settings);
+            let factory = sources.factory(source)?;
+            if let Some(found) = factory.found_schema(source)? {
+                source.schema = Some(found);
+            }
+            return Ok(factory.schema(source)?);
         }
         let sources = self.sources.with_plugins(&self.registered_slots()?);
         Ok(sources.factory(source)?.schema(source)?)

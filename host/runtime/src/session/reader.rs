@@ -103,8 +103,8 @@ impl DataFrameReader {
     pub fn load(self) -> Result<DataFrame, RuntimeError> {
         let format = self.format.ok_or_else(no_format)?;
         static_table(&self.session, |name| {
-            let source = SourceSpec { name, format, schema: self.schema, options: self.options };
-            let schema = self.session.schema_of(&source)?;
+            let mut source = SourceSpec { name, format, schema: self.schema, options: self.options };
+            let schema = self.session.schema_of(&mut source)?;
             Ok((schema, TableSpec::Files(source)))
         })
     }

@@ -18,13 +18,13 @@ use file::{FileFormat, FileSourceFactory};
 use std::sync::Arc;
 
 impl SourceRegistry {
-    /// The connectors `file`, `text`, `json`, `csv`, `parquet`, `socket`, `rate`, `rate-micro-batch` and `plugin`.
+    /// The connectors `file`, `text`, `json`, `csv`, `parquet`, `avro`, `orc`, `socket`, `rate`, `rate-micro-batch` and `plugin`.
     /// The format `plugin` comes with the plugins of a query, memory streams are handles of the library: register a [`memory::MemoryStreams`] or a
     /// [`memory::MemoryStream`].
     pub fn with_builtins() -> Self {
         let mut registry = Self::empty();
         registry.register("file", Arc::new(FileSourceFactory::new(None)));
-        for format in [FileFormat::Text, FileFormat::Json, FileFormat::Csv, FileFormat::Parquet] {
+        for format in FileFormat::ALL {
             registry.register(format.name(), Arc::new(FileSourceFactory::new(Some(format))));
         }
         registry.register(mysql::FORMAT, Arc::new(mysql::MysqlTableFactory));

@@ -7,7 +7,7 @@
 use super::column::{Column, Values};
 use super::error::{check_size, excerpt};
 use super::{DecodeError, ParseMode, next_line, scalar};
-use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use millstream_common::{OptionError, Options};
 use std::sync::Arc;
@@ -31,6 +31,8 @@ pub struct CsvOptions {
     pub corrupt_column: String,
     /// What ends a line, when it is not one of the usual ends.
     pub line_separator: Option<Vec<u8>>,
+    /// Whether the names in a header do not matter; otherwise they must be those of the schema, in its order.
+    pub enforce_schema: bool,
 }
 
 /// The patterns that the reader of timestamps understands without being told.
@@ -57,6 +59,7 @@ impl CsvOptions {
         "timestampFormat",
         "multiLine",
         "lineSep",
+        "enforceSchema",
     ];
 
     /// Reads a connector's options.
@@ -92,6 +95,7 @@ impl CsvOptions {
             mode: ParseMode::from_options(owner, options)?,
             corrupt_column: options.get("columnNameOfCorruptRecord").unwrap_or("_corrupt_record").to_owned(),
             line_separator: line_separator.map(|text| text.as_bytes().to_vec()),
+            enforce_schema: options.flag(owner, "enforceSchema", true)?,
         })
     }
 }
@@ -113,6 +117,8 @@ pub struct CsvDecoder {
     places: Vec<Option<usize>>,
     /// How many values a record should have.
     expected: usize,
+    /// The names that a header should have.
+    names: Vec<String>,
     options: CsvOptions,
 }
 
@@ -141,7 +147,9 @@ impl CsvDecoder {
             places.push((Some(*index) != corrupt).then_some(index - before));
         }
         let expected = columns - usize::from(corrupt.is_some());
-        Ok(Self { schema: Arc::new(Schema::new(fields)), places, expected, options })
+        let names = schema.fields().iter().enumerate().filter(|(at, _)| Some(*at) != corrupt);
+        let names = names.map(|(_, field)| field.name().clone()).collect();
+        Ok(Self { schema: Arc::new(Schema::new(fields)), places, expected, names, options })
     }
 
     /// The schema of the batches: the projected columns, all nullable.
@@ -152,6 +160,27 @@ impl CsvDecoder {
     /// What ends a line, when it is not one of the usual ends.
     pub(crate) fn separator(&self) -> Option<&[u8]> {
         self.options.line_separator.as_deref()
+    }
+
+    /// Whether a malformed record ends the reading.
+    pub(crate) fn fails_fast(&self) -> bool {
+        self.options.mode == ParseMode::FailFast
+    }
+
+    /// Compares the header of a file, if it has one and its names matter, with the names of the schema.
+    ///
+    /// # Errors
+    /// What is different, in words.
+    pub(crate) fn check_header(&self, header: &[u8]) -> Result<(), String> {
+        if self.options.enforce_schema || !self.options.header || header.is_empty() {
+            return Ok(());
+        }
+        let found = header_names(header, &self.options);
+        let is_same = |(found, name): (&String, &String)| found.trim().eq_ignore_ascii_case(name.trim());
+        if found.len() == self.names.len() && found.iter().zip(&self.names).all(is_same) {
+            return Ok(());
+        }
+        Err(format!("its header has the columns {}, and the schema {}", found.join(", "), self.names.join(", ")))
     }
 
     /// How many bytes the header takes at the beginning of a file: blank lines and one more.
@@ -242,6 +271,38 @@ impl CsvDecoder {
             }
         }
     }
+}
+
+/// The names in a header line; blank lines before it do not count.
+pub(crate) fn header_names(header: &[u8], options: &CsvOptions) -> Vec<String> {
+    let (mut record, mut rest) = (Record::default(), header);
+    while let Some((line, taken)) = next_line(rest, options.line_separator.as_deref()) {
+        rest = &rest[taken..];
+        if !line.trim_ascii().is_empty() {
+            record.split(line, options);
+            break;
+        }
+    }
+    let name = |place| String::from_utf8_lossy(record.value(place).unwrap_or_default()).into_owned();
+    (0..record.len()).map(name).collect()
+}
+
+/// The values of one line as text; nothing for what is missing or the text that means null.
+pub(crate) fn line_values(line: &[u8], options: &CsvOptions) -> Vec<Option<String>> {
+    let mut record = Record::default();
+    record.split(line, options);
+    let value = |place| record.value(place).filter(|value| *value != options.null_value.as_slice());
+    (0..record.len()).map(|place| value(place).map(|value| String::from_utf8_lossy(value).into_owned())).collect()
+}
+
+/// Text as a column of one value; `None` when it does not convert.
+pub(crate) fn one_value(data_type: &DataType, text: &str) -> Option<ArrayRef> {
+    let mut column = Column::new("", data_type).ok()?;
+    if !push_value(&mut column.values, text.as_bytes()) {
+        return None;
+    }
+    column.seal();
+    column.finish().ok()
 }
 
 /// Appends a value that converts; `false` when it does not, and nothing was appended.

@@ -12,6 +12,7 @@ mod base64;
 mod column;
 pub mod csv;
 mod error;
+pub(crate) mod inference;
 pub mod json;
 mod lines;
 mod mode;
@@ -25,4 +26,6 @@ pub use mode::ParseMode;
 pub use text::TextDecoder;
 
 pub(crate) use column::{Column, Values};
+pub(crate) use csv::one_value;
+pub(crate) use error::MAX_INPUT;
 pub(crate) use lines::next_line;

@@ -1,9 +1,9 @@
-//! The options of the file source, with Spark's names and defaults.
+//! The options of the file source, with Spark's names and defaults. Nothing is looked at here.
 
-use crate::decode::json::nullable;
-use crate::decode::{CsvDecoder, CsvOptions, JsonDecoder, JsonOptions, TextDecoder};
+use super::bucket::{is_stored, split};
+use crate::decode::{CsvOptions, JsonOptions, scalar};
 use crate::{SourceError, SourceSpec};
-use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use glob::Pattern;
 use millstream_common::{Options, ReadLimit, duration};
 use std::path::{Path, PathBuf};
@@ -20,9 +20,16 @@ pub enum FileFormat {
     Csv,
     /// Apache Parquet.
     Parquet,
+    /// Apache Avro's container files.
+    Avro,
+    /// Apache ORC.
+    Orc,
 }
 
 impl FileFormat {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Text, Self::Json, Self::Csv, Self::Parquet, Self::Avro, Self::Orc];
+
     /// The name in `.format("…")`.
     pub fn name(self) -> &'static str {
         match self {
@@ -30,14 +37,15 @@ impl FileFormat {
             Self::Json => "json",
             Self::Csv => "csv",
             Self::Parquet => "parquet",
+            Self::Avro => "avro",
+            Self::Orc => "orc",
         }
     }
 
     fn parse(owner: &str, name: &str) -> Result<Self, SourceError> {
-        [Self::Text, Self::Json, Self::Csv, Self::Parquet]
-            .into_iter()
-            .find(|format| format.name().eq_ignore_ascii_case(name))
-            .ok_or_else(|| Options::invalid(owner, "format", name, "write text, json, csv or parquet").into())
+        Self::ALL.into_iter().find(|format| format.name().eq_ignore_ascii_case(name)).ok_or_else(|| {
+            Options::invalid(owner, "format", name, "write text, json, csv, parquet, avro or orc").into()
+        })
     }
 }
 
@@ -48,50 +56,98 @@ pub(super) enum Decoding {
     Json(JsonOptions),
     Csv(CsvOptions),
     Parquet,
+    Avro,
+    Orc,
 }
 
 /// What becomes of files whose rows are committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CleanSource {
     Off,
-    Archive(PathBuf),
+    /// The folder, or the location of one in the same bucket.
+    Archive(String),
     Delete,
+}
+
+/// What becomes of a file that cannot be decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BadFiles {
+    /// The query fails.
+    Fail,
+    /// The rows before the damage count (Spark's `ignoreCorruptFiles`).
+    Keep,
+    /// None of its rows count.
+    Skip,
+    /// As `Skip`, and a dead letter names it.
+    DeadLetter,
 }
 
 /// The options, checked.
 #[derive(Debug, Clone)]
 pub(super) struct FileConfig {
+    pub(super) format: FileFormat,
+    /// A folder, file or pattern: a path of this machine, or a location in an object store.
     pub(super) path: String,
+    /// How many parts of the path of a file stand above the folders whose names are columns.
+    pub(super) base_depth: usize,
     pub(super) limit: ReadLimit,
     pub(super) latest_first: bool,
+    pub(super) by_name: bool,
     pub(super) file_name_only: bool,
     pub(super) max_file_age_ms: i64,
     pub(super) max_cached_files: usize,
+    pub(super) discard_ratio: f64,
     pub(super) name_filter: Option<Pattern>,
+    pub(super) modified_before_ms: Option<i64>,
+    pub(super) modified_after_ms: Option<i64>,
     pub(super) recursive: bool,
     pub(super) clean: CleanSource,
     pub(super) decoding: Decoding,
+    pub(super) bad_files: BadFiles,
+    pub(super) ignore_missing: bool,
+    pub(super) max_decompressed: u64,
+    pub(super) infers: bool,
+    /// What the user wrote for the object store.
+    pub(super) store_options: Vec<(String, String)>,
+    /// The columns that stand in the files.
+    pub(super) data_schema: SchemaRef,
+    /// The columns that stand in the names of folders.
+    pub(super) partitions: Vec<FieldRef>,
+    /// Those of the files, then those of the folders.
     pub(super) schema: SchemaRef,
 }
 
-const KNOWN: [&str; 13] = [
+const KNOWN: [&str; 22] = [
     "path",
     "maxFilesPerTrigger",
     "maxBytesPerTrigger",
     "latestFirst",
+    "incrementalListing",
     "fileNameOnly",
     "maxFileAge",
     "maxCachedFiles",
     "discardCachedInputRatio",
     "pathGlobFilter",
     "recursiveFileLookup",
+    "modifiedBefore",
+    "modifiedAfter",
+    "basePath",
     "cleanSource",
     "sourceArchiveDir",
+    "ignoreCorruptFiles",
+    "ignoreMissingFiles",
+    "badFiles",
+    "maxDecompressedBytes",
+    "inferSchema",
     "format",
 ];
+/// How options of object stores begin.
+const OF_STORES: [&str; 6] = ["aws_", "google_", "azure_", "allow_http", "timeout", "connect_timeout"];
+/// How large a file may become when it is decompressed: 4 GiB.
+const MAX_DECOMPRESSED: u64 = 4 << 30;
 
 impl FileConfig {
-    /// Checks options and schema; looks at no file.
+    /// Checks the options. The schema is still empty.
     pub(super) fn new(spec: &SourceSpec, format: Option<FileFormat>) -> Result<Self, SourceError> {
         let owner = format!("source `{}`", spec.name);
         let owner = owner.as_str();
@@ -100,72 +156,131 @@ impl FileConfig {
             Some(format) => format,
             None => FileFormat::parse(owner, options.require(owner, "format")?)?,
         };
-        let format_options: &[&str] = match format {
-            FileFormat::Text => &["wholetext", "lineSep"],
-            FileFormat::Json => JsonOptions::KNOWN,
-            FileFormat::Csv => CsvOptions::KNOWN,
-            FileFormat::Parquet => &[],
-        };
-        options.only(owner, &[&KNOWN[..], format_options].concat())?;
-        let path = local_path(owner, "path", options.require(owner, "path")?)?;
+        let location = options.require(owner, "path")?;
+        let store_options = only_known(owner, options, format, is_stored(location))?;
+        let path = place(owner, "path", location)?;
         Pattern::new(&path).map_err(|error| Options::invalid(owner, "path", &path, &error.to_string()))?;
         let limit = limit(owner, options)?;
         let latest_first = options.flag(owner, "latestFirst", false)?;
+        let by_name = options.flag(owner, "incrementalListing", false)?;
+        if by_name && latest_first {
+            let reason = "latestFirst is set too, and the newest name must then come last";
+            return Err(Options::invalid(owner, "incrementalListing", "true", reason).into());
+        }
         let mut max_file_age_ms = max_file_age(owner, options)?;
         if latest_first && limit != ReadLimit::AllAvailable {
             // Newest first under a limit leaves old files for later on purpose: they must not be too old then.
             max_file_age_ms = i64::MAX;
         }
-        let name_filter = match options.get("pathGlobFilter") {
-            Some(text) => Some(
-                Pattern::new(text)
-                    .map_err(|error| Options::invalid(owner, "pathGlobFilter", text, &error.to_string()))?,
-            ),
-            None => None,
-        };
-        if let Some(ratio) = options.parse::<f64>(owner, "discardCachedInputRatio", "write a number from 0 to 1")?
-            && !(0.0..=1.0).contains(&ratio)
-        {
-            let reason = "write a number from 0 to 1";
-            return Err(Options::invalid(owner, "discardCachedInputRatio", &ratio.to_string(), reason).into());
-        }
-        let decoding = match format {
-            FileFormat::Text => {
-                let separator = options.get("lineSep");
-                if separator == Some("") {
-                    return Err(Options::invalid(owner, "lineSep", "", "it cannot be empty").into());
-                }
-                Decoding::Text {
-                    whole: options.flag(owner, "wholetext", false)?,
-                    separator: separator.map(|text| text.as_bytes().to_vec()),
-                }
-            }
-            FileFormat::Json => Decoding::Json(JsonOptions::from_options(owner, options)?),
-            FileFormat::Csv => Decoding::Csv(CsvOptions::from_options(owner, options)?),
-            FileFormat::Parquet => Decoding::Parquet,
-        };
+        let empty: SchemaRef = Arc::new(Schema::empty());
         Ok(Self {
-            schema: schema(spec, format, &decoding)?,
+            format,
+            base_depth: base_depth(owner, options, &path)?,
             clean: clean_source(owner, options, &path)?,
             path,
             limit,
             latest_first,
+            by_name,
             file_name_only: options.flag(owner, "fileNameOnly", false)?,
             max_file_age_ms,
             max_cached_files: options.parse(owner, "maxCachedFiles", "write a number of files")?.unwrap_or(10_000),
-            name_filter,
+            discard_ratio: ratio(owner, options)?,
+            name_filter: pattern(owner, options)?,
+            modified_before_ms: moment(owner, options, "modifiedBefore")?,
+            modified_after_ms: moment(owner, options, "modifiedAfter")?,
             recursive: options.flag(owner, "recursiveFileLookup", false)?,
-            decoding,
+            decoding: decoding(owner, options, format)?,
+            bad_files: bad_files(owner, options)?,
+            ignore_missing: options.flag(owner, "ignoreMissingFiles", false)?,
+            max_decompressed: options
+                .parse(owner, "maxDecompressedBytes", "write a number of bytes")?
+                .unwrap_or(MAX_DECOMPRESSED),
+            infers: options.flag(owner, "inferSchema", false)?,
+            store_options,
+            data_schema: Arc::clone(&empty),
+            partitions: Vec::new(),
+            schema: empty,
         })
+    }
+
+    /// Whether the files are objects.
+    pub(super) fn is_stored(&self) -> bool {
+        is_stored(&self.path)
     }
 }
 
-/// A folder, file or glob on this machine, absolute.
-fn local_path(owner: &str, option: &str, text: &str) -> Result<String, SourceError> {
+/// Refuses options that nobody reads; answers those of the object store.
+fn only_known(
+    owner: &str,
+    options: &Options,
+    format: FileFormat,
+    is_stored: bool,
+) -> Result<Vec<(String, String)>, SourceError> {
+    let of_format: &[&str] = match format {
+        FileFormat::Text => &["wholetext", "lineSep"],
+        FileFormat::Json => JsonOptions::KNOWN,
+        FileFormat::Csv => CsvOptions::KNOWN,
+        FileFormat::Parquet | FileFormat::Avro | FileFormat::Orc => &[],
+    };
+    let is_of_store =
+        |key: &str| is_stored && OF_STORES.iter().any(|start| key.to_ascii_lowercase().starts_with(start));
+    let of_store: Vec<(&str, &str)> = options.iter().filter(|(key, _)| is_of_store(key)).collect();
+    let names = of_store.iter().map(|(key, _)| *key);
+    let known: Vec<&str> = KNOWN.iter().chain(of_format).copied().chain(names).collect();
+    options.only(owner, &known)?;
+    Ok(of_store.into_iter().map(|(key, value)| (key.to_ascii_lowercase(), value.to_owned())).collect())
+}
+
+fn decoding(owner: &str, options: &Options, format: FileFormat) -> Result<Decoding, SourceError> {
+    Ok(match format {
+        FileFormat::Text => {
+            let separator = options.get("lineSep");
+            if separator == Some("") {
+                return Err(Options::invalid(owner, "lineSep", "", "it cannot be empty").into());
+            }
+            Decoding::Text {
+                whole: options.flag(owner, "wholetext", false)?,
+                separator: separator.map(|text| text.as_bytes().to_vec()),
+            }
+        }
+        FileFormat::Json => Decoding::Json(JsonOptions::from_options(owner, options)?),
+        FileFormat::Csv => Decoding::Csv(CsvOptions::from_options(owner, options)?),
+        FileFormat::Parquet => Decoding::Parquet,
+        FileFormat::Avro => Decoding::Avro,
+        FileFormat::Orc => Decoding::Orc,
+    })
+}
+
+fn bad_files(owner: &str, options: &Options) -> Result<BadFiles, SourceError> {
+    let keeps = options.flag(owner, "ignoreCorruptFiles", false)?;
+    let Some(value) = options.get("badFiles") else {
+        return Ok(if keeps { BadFiles::Keep } else { BadFiles::Fail });
+    };
+    if keeps {
+        let reason = "ignoreCorruptFiles is set too; keep one of the two";
+        return Err(Options::invalid(owner, "badFiles", value, reason).into());
+    }
+    match value.to_ascii_lowercase().as_str() {
+        "fail" => Ok(BadFiles::Fail),
+        "skip" => Ok(BadFiles::Skip),
+        "dead-letter" => Ok(BadFiles::DeadLetter),
+        _ => Err(Options::invalid(owner, "badFiles", value, "write fail, skip or dead-letter").into()),
+    }
+}
+
+/// A folder, file or glob on this machine, absolute; or a location in an object store.
+fn place(owner: &str, option: &str, text: &str) -> Result<String, SourceError> {
     let invalid = |reason: &str| SourceError::from(Options::invalid(owner, option, text, reason));
+    if is_stored(text) {
+        let Some((base, key)) = split(text) else { return Err(invalid("it is no URL")) };
+        if base.ends_with("://") {
+            return Err(invalid("it names no bucket"));
+        }
+        return Ok(format!("{base}/{key}"));
+    }
     let plain = match text.split_once("://") {
         Some(("file", rest)) => rest,
-        Some(_) => return Err(invalid("only folders of this machine can be read")),
+        Some(_) => return Err(invalid("only folders of this machine, s3://, gs://, az:// and their like can be read")),
         None => text.strip_prefix("file:").unwrap_or(text),
     };
     if plain.is_empty() {
@@ -173,6 +288,20 @@ fn local_path(owner: &str, option: &str, text: &str) -> Result<String, SourceErr
     }
     let absolute = std::path::absolute(plain).map_err(|error| invalid(&error.to_string()))?;
     Ok(absolute.to_string_lossy().into_owned())
+}
+
+/// The parts of a path that are names.
+pub(super) fn parts(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|part| !part.is_empty())
+}
+
+fn base_depth(owner: &str, options: &Options, path: &str) -> Result<usize, SourceError> {
+    let Some(text) = options.get("basePath") else { return Ok(parts(path).count()) };
+    let base = place(owner, "basePath", text)?;
+    if parts(&base).zip(parts(path)).any(|(base, path)| base != path) || parts(&base).count() > parts(path).count() {
+        return Err(Options::invalid(owner, "basePath", text, "the path does not lie below it").into());
+    }
+    Ok(parts(&base).count())
 }
 
 fn limit(owner: &str, options: &Options) -> Result<ReadLimit, SourceError> {
@@ -205,6 +334,29 @@ fn max_file_age(owner: &str, options: &Options) -> Result<i64, SourceError> {
     if age < 0 { Err(invalid("it cannot be negative")) } else { Ok(age) }
 }
 
+fn ratio(owner: &str, options: &Options) -> Result<f64, SourceError> {
+    let expected = "write a number from 0 to 1";
+    let ratio = options.parse::<f64>(owner, "discardCachedInputRatio", expected)?.unwrap_or(0.2);
+    if (0.0..=1.0).contains(&ratio) {
+        return Ok(ratio);
+    }
+    Err(Options::invalid(owner, "discardCachedInputRatio", &ratio.to_string(), expected).into())
+}
+
+fn pattern(owner: &str, options: &Options) -> Result<Option<Pattern>, SourceError> {
+    let Some(text) = options.get("pathGlobFilter") else { return Ok(None) };
+    let pattern = Pattern::new(text);
+    Ok(Some(pattern.map_err(|error| Options::invalid(owner, "pathGlobFilter", text, &error.to_string()))?))
+}
+
+/// A point in time, in milliseconds.
+fn moment(owner: &str, options: &Options, name: &str) -> Result<Option<i64>, SourceError> {
+    let Some(text) = options.get(name) else { return Ok(None) };
+    let micros = scalar::parse_timestamp(text)
+        .ok_or_else(|| Options::invalid(owner, name, text, "write a time as 2020-06-01T13:00:00"))?;
+    Ok(Some(micros.div_euclid(1000)))
+}
+
 fn clean_source(owner: &str, options: &Options, path: &str) -> Result<CleanSource, SourceError> {
     let value = options.get("cleanSource").unwrap_or("off");
     match value.to_ascii_lowercase().as_str() {
@@ -212,12 +364,16 @@ fn clean_source(owner: &str, options: &Options, path: &str) -> Result<CleanSourc
         "delete" => Ok(CleanSource::Delete),
         "archive" => {
             let folder = options.require(owner, "sourceArchiveDir")?;
-            let archive = PathBuf::from(local_path(owner, "sourceArchiveDir", folder)?);
+            let invalid = |reason: &str| Options::invalid(owner, "sourceArchiveDir", folder, reason).into();
+            let archive = place(owner, "sourceArchiveDir", folder)?;
+            let bucket = |location: &str| is_stored(location).then(|| split(location).map(|(base, _)| base.to_owned()));
+            if bucket(&archive) != bucket(path) {
+                return Err(invalid("it must be where the files are: on this machine, or in the same bucket"));
+            }
             // Archived files keep their whole path below the archive; they must not come back as input.
             let base = fixed_part(path);
-            if archive.starts_with(&base) || base.starts_with(&archive) {
-                let reason = "it must not lie inside the folder that is read, nor around it";
-                return Err(Options::invalid(owner, "sourceArchiveDir", folder, reason).into());
+            if Path::new(&archive).starts_with(&base) || base.starts_with(&archive) {
+                return Err(invalid("it must not lie inside the folder that is read, nor around it"));
             }
             Ok(CleanSource::Archive(archive))
         }
@@ -233,38 +389,4 @@ pub(super) fn fixed_part(path: &str) -> PathBuf {
 /// Whether a path has wildcards.
 pub(super) fn is_glob(path: &str) -> bool {
     path.contains(['*', '?', '['])
-}
-
-fn schema(spec: &SourceSpec, format: FileFormat, decoding: &Decoding) -> Result<SchemaRef, SourceError> {
-    let fail = |reason: String| SourceError::Schema { name: spec.name.clone(), reason };
-    let declared = match (&spec.schema, format) {
-        (None, FileFormat::Text) => return Ok(TextDecoder::full_schema()),
-        (None, _) => {
-            let example = "declare one, for example `id INT, word STRING`";
-            return Err(fail(format!("format `{}` needs a schema; {example}", format.name())));
-        }
-        (Some(declared), _) => declared,
-    };
-    let fields: Vec<FieldRef> = declared.fields().iter().map(|field| nullable(field)).collect();
-    for (at, field) in fields.iter().enumerate() {
-        if fields[..at].iter().any(|earlier| earlier.name() == field.name()) {
-            return Err(fail(format!("column `{}` is declared twice", field.name())));
-        }
-    }
-    let schema: SchemaRef = Arc::new(Schema::new(fields));
-    let all: Vec<usize> = (0..schema.fields().len()).collect();
-    match decoding {
-        Decoding::Text { .. } if schema.fields().len() != 1 || schema.field(0).data_type() != &DataType::Utf8 => {
-            Err(fail("format `text` has exactly one column of type string".into()))
-        }
-        Decoding::Json(options) => match JsonDecoder::new(&schema, &all, options.clone()) {
-            Ok(_) => Ok(schema),
-            Err(error) => Err(fail(error.to_string())),
-        },
-        Decoding::Csv(options) => match CsvDecoder::new(&schema, &all, options.clone()) {
-            Ok(_) => Ok(schema),
-            Err(error) => Err(fail(error.to_string())),
-        },
-        _ => Ok(schema),
-    }
 }

@@ -1,276 +1,394 @@
-//! The rows of files, decoded in parallel.
+//! The rows of files, decoded in parallel; what becomes of files that cannot be decoded.
+//!
+//! ```text
+//!   file ──► bytes ──► decompressed ──► rows ──► with the columns of its folder
+//!              │            │             │
+//!              └────────────┴─────────────┴──► bad: fail, keep what was read, skip, or dead letter
+//! ```
+//!
+//! Rule of its life: a decision of an earlier reading binds. A failure of the disk or of the network is never taken for a
+//! bad file.
 
-use super::config::Decoding;
+use super::bucket::Bucket;
+use super::chunks::Chunks;
+use super::columnar;
+use super::compression::Compression;
+use super::config::{BadFiles, Decoding, FileConfig};
+use super::input::InputFile;
+use super::log::FileEntry;
+use super::partitions;
+use super::verdicts::{Verdict, Verdicts};
 use crate::SourceError;
-use crate::decode::{CsvDecoder, DecodeError, JsonDecoder, TextDecoder};
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
-use arrow::compute::{CastOptions, cast_with_options};
+use crate::decode::{CsvDecoder, DecodeError, JsonDecoder, TextDecoder, next_line};
+use arrow::array::{RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::compute::take;
 use arrow::datatypes::{Schema, SchemaRef};
-use millstream_common::StopSignal;
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use std::fs::File;
-use std::io::{self, Read};
+use millstream_common::{StopSignal, describe_chain};
+use std::io::{self, ErrorKind, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// How many rows a batch should have.
 const BATCH_ROWS: usize = 8192;
-/// How many bytes are read at once; a longer line makes it more.
-const CHUNK_BYTES: usize = 1 << 20;
-/// Endings of files that are compressed as a whole.
-const COMPRESSED: [&str; 9] = [".gz", ".gzip", ".bz2", ".zst", ".zstd", ".lz4", ".snappy", ".xz", ".deflate"];
+/// How many objects are on their way at a time.
+const OBJECTS_AT_A_TIME: usize = 16;
 
 /// Decodes files of one schema and projection.
 pub(super) struct FileReader<'a> {
-    name: &'a str,
-    schema: &'a SchemaRef,
-    projection: &'a [usize],
-    decoding: &'a Decoding,
-    stop: &'a StopSignal,
+    pub(super) name: &'a str,
+    pub(super) config: &'a FileConfig,
+    pub(super) bucket: Option<&'a Arc<Bucket>>,
+    pub(super) projection: &'a [usize],
+    pub(super) stop: &'a StopSignal,
     /// The range that is read, for errors.
-    range: String,
+    pub(super) range: String,
+}
+
+/// What a range gives: rows per group of neighbours, and decisions about bad files.
+#[derive(Default)]
+pub(super) struct Rows {
+    pub(super) groups: Vec<Vec<RecordBatch>>,
+    pub(super) verdicts: Vec<Verdict>,
 }
 
 enum Decoder {
     Text { decoder: TextDecoder, whole: bool },
     Json(JsonDecoder),
     Csv(CsvDecoder),
-    Parquet,
+    Columnar(fn(&InputFile, &SchemaRef, &mut Vec<RecordBatch>) -> Result<(), String>),
 }
 
-impl<'a> FileReader<'a> {
-    pub(super) fn new(
-        name: &'a str,
-        schema: &'a SchemaRef,
-        projection: &'a [usize],
-        decoding: &'a Decoding,
-        stop: &'a StopSignal,
-        range: String,
-    ) -> Self {
-        Self { name, schema, projection, decoding, stop, range }
+/// The decoder, and what it decodes to.
+struct Plan {
+    decoder: Decoder,
+    /// The columns that stand in the files.
+    stored: SchemaRef,
+    /// Those and the ones of the folders.
+    schema: SchemaRef,
+    /// Those of the folders, by their place among all of them.
+    of_folders: Vec<usize>,
+}
+
+/// Why a file could not be read to its end.
+enum Trouble {
+    /// It is not there.
+    Missing,
+    /// Disk or network failed.
+    Outside(io::Error),
+    /// Its content is bad.
+    Bad(String),
+}
+
+impl FileReader<'_> {
+    /// Reads files in groups of neighbours, one thread each; the order is kept.
+    pub(super) fn read(
+        &self,
+        files: &[&FileEntry],
+        verdicts: &Verdicts,
+        partitions: usize,
+    ) -> Result<Rows, SourceError> {
+        if files.is_empty() {
+            return Ok(Rows::default());
+        }
+        let plan = self
+            .plan()
+            .map_err(|error| SourceError::Schema { name: self.name.to_owned(), reason: describe_chain(&error) })?;
+        // Objects are far away: waiting for several costs nothing.
+        let groups = if self.bucket.is_some() { OBJECTS_AT_A_TIME.max(partitions) } else { partitions.max(1) };
+        let groups: Vec<&[&FileEntry]> = files.chunks(files.len().div_ceil(groups)).collect();
+        let results: Vec<_> = match groups.as_slice() {
+            [group] => vec![self.read_group(&plan, group, verdicts)],
+            groups => std::thread::scope(|scope| {
+                let threads: Vec<_> =
+                    groups.iter().map(|group| scope.spawn(|| self.read_group(&plan, group, verdicts))).collect();
+                threads
+                    .into_iter()
+                    .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                    .collect()
+            }),
+        };
+        let mut rows = Rows::default();
+        for result in results {
+            let (batches, decided) = result?;
+            rows.groups.push(batches);
+            rows.verdicts.extend(decided);
+        }
+        Ok(rows)
     }
 
-    /// Reads `paths` in at most `partitions` groups of neighbours, one thread each; the order is kept.
-    pub(super) fn read(&self, paths: &[&str], partitions: usize) -> Result<Vec<Vec<RecordBatch>>, SourceError> {
-        if paths.is_empty() {
-            return Ok(vec![]);
-        }
-        let decoder = self
-            .decoder()
-            .map_err(|error| SourceError::Schema { name: self.name.to_owned(), reason: error.to_string() })?;
-        let groups: Vec<&[&str]> = paths.chunks(paths.len().div_ceil(partitions.max(1))).collect();
-        if let [group] = groups.as_slice() {
-            return Ok(vec![self.read_group(&decoder, group)?]);
-        }
-        let results: Vec<Result<Vec<RecordBatch>, SourceError>> = std::thread::scope(|scope| {
-            let handles: Vec<_> = groups.iter().map(|group| scope.spawn(|| self.read_group(&decoder, group))).collect();
-            handles
-                .into_iter()
-                .map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                .collect()
-        });
-        results.into_iter().collect()
+    fn plan(&self) -> Result<Plan, DecodeError> {
+        let (data, folders) = (&self.config.data_schema, self.config.data_schema.fields().len());
+        let stored: Vec<usize> = self.projection.iter().copied().filter(|column| *column < folders).collect();
+        let of_folders = self.projection.iter().filter_map(|column| column.checked_sub(folders)).collect();
+        let project = |schema: &Schema, columns: &[usize]| {
+            schema.project(columns).map(Arc::new).map_err(|source| DecodeError::Batch { source })
+        };
+        let schema = project(&self.config.schema, self.projection)?;
+        let stored_schema = project(data, &stored)?;
+        let decoder = match &self.config.decoding {
+            Decoding::Text { whole, separator } => Decoder::Text {
+                decoder: TextDecoder::new(Arc::clone(&stored_schema), separator.clone()),
+                whole: *whole,
+            },
+            Decoding::Json(options) => Decoder::Json(JsonDecoder::new(data, &stored, options.clone())?),
+            Decoding::Csv(options) => Decoder::Csv(CsvDecoder::new(data, &stored, options.clone())?),
+            Decoding::Parquet => Decoder::Columnar(columnar::read_parquet),
+            Decoding::Avro => Decoder::Columnar(columnar::read_avro),
+            Decoding::Orc => Decoder::Columnar(columnar::read_orc),
+        };
+        Ok(Plan { decoder, stored: stored_schema, schema, of_folders })
     }
 
-    fn decoder(&self) -> Result<Decoder, DecodeError> {
-        Ok(match self.decoding {
-            Decoding::Text { whole, separator } => {
-                let schema = self.schema.project(self.projection).map_err(|source| DecodeError::Batch { source })?;
-                Decoder::Text { decoder: TextDecoder::new(Arc::new(schema), separator.clone()), whole: *whole }
+    fn read_group(
+        &self,
+        plan: &Plan,
+        files: &[&FileEntry],
+        verdicts: &Verdicts,
+    ) -> Result<(Vec<RecordBatch>, Vec<Verdict>), SourceError> {
+        let (mut batches, mut decided) = (Vec::new(), Vec::new());
+        for file in files {
+            if self.stop.is_set() {
+                return Err(
+                    self.unavailable(&file.path, io::Error::new(ErrorKind::Interrupted, "the query is to stop"))
+                );
             }
-            Decoding::Json(options) => Decoder::Json(JsonDecoder::new(self.schema, self.projection, options.clone())?),
-            Decoding::Csv(options) => Decoder::Csv(CsvDecoder::new(self.schema, self.projection, options.clone())?),
-            Decoding::Parquet => Decoder::Parquet,
-        })
+            match verdicts.get(file, self.projection) {
+                Some(verdict) => batches.extend(self.read_again(plan, file, verdict.kept)?),
+                None => decided.extend(self.read_first(plan, file, &mut batches)?),
+            }
+        }
+        Ok((batches, decided))
     }
 
-    fn read_group(&self, decoder: &Decoder, paths: &[&str]) -> Result<Vec<RecordBatch>, SourceError> {
+    /// Reads a file about which nothing is decided; answers what is, if it is bad.
+    fn read_first(
+        &self,
+        plan: &Plan,
+        file: &FileEntry,
+        batches: &mut Vec<RecordBatch>,
+    ) -> Result<Option<Verdict>, SourceError> {
+        let before = batches.len();
+        let Err(trouble) = self.read_file(plan, file, batches) else { return Ok(None) };
+        let (reason, keeps, letter) = match trouble {
+            Trouble::Outside(error) => return Err(self.unavailable(&file.path, error)),
+            Trouble::Missing if self.config.ignore_missing => {
+                ("it vanished before it was read".to_owned(), false, false)
+            }
+            Trouble::Missing => return Err(self.lost(format!("file `{}` vanished before it was read", file.path))),
+            Trouble::Bad(reason) => match self.config.bad_files {
+                BadFiles::Fail => {
+                    return Err(SourceError::Malformed {
+                        name: self.name.to_owned(),
+                        place: file.path.to_string(),
+                        reason,
+                    });
+                }
+                BadFiles::Keep => (reason, true, false),
+                BadFiles::Skip => (reason, false, false),
+                BadFiles::DeadLetter => (reason, false, true),
+            },
+        };
+        if !keeps {
+            batches.truncate(before);
+        }
+        let kept = batches[before..].iter().map(|batch| batch.num_rows() as u64).sum();
+        tracing::warn!(source = self.name, file = %file.path, reason, rows_kept = kept, "a bad file is passed over");
+        Ok(Some(Verdict {
+            path: file.path.to_string(),
+            offset: file.batch_id,
+            columns: self.projection.to_vec(),
+            kept,
+            reason,
+            letter,
+        }))
+    }
+
+    /// The first rows of a file that was bad when it was read first.
+    fn read_again(&self, plan: &Plan, file: &FileEntry, kept: u64) -> Result<Vec<RecordBatch>, SourceError> {
         let mut batches = Vec::new();
-        for path in paths {
-            self.read_file(decoder, path, &mut batches)?;
+        let mut missing = kept;
+        if kept == 0 {
+            return Ok(batches);
         }
-        Ok(batches)
+        if let Err(Trouble::Outside(error)) = self.read_file(plan, file, &mut batches) {
+            return Err(self.unavailable(&file.path, error));
+        }
+        for batch in &mut batches {
+            let rows = missing.min(batch.num_rows() as u64);
+            *batch = batch.slice(0, rows as usize);
+            missing -= rows;
+        }
+        batches.retain(|batch| batch.num_rows() > 0);
+        match missing {
+            0 => Ok(batches),
+            _ => Err(self.lost(format!("file `{}` no longer has the {kept} rows that were read of it", file.path))),
+        }
     }
 
-    fn read_file(&self, decoder: &Decoder, path: &str, batches: &mut Vec<RecordBatch>) -> Result<(), SourceError> {
-        let unavailable = |source: io::Error| SourceError::Unavailable {
-            name: self.name.to_owned(),
-            action: "read",
-            place: path.to_owned(),
-            source: Box::new(source),
+    /// Appends the rows of a file, as far as it can be read.
+    fn read_file(&self, plan: &Plan, file: &FileEntry, batches: &mut Vec<RecordBatch>) -> Result<(), Trouble> {
+        let opened = match self.bucket {
+            Some(bucket) => InputFile::stored(bucket, &file.path),
+            None => InputFile::local(&file.path),
         };
-        if self.stop.is_set() {
-            return Err(unavailable(io::Error::new(io::ErrorKind::Interrupted, "the query is to stop")));
-        }
-        if !matches!(decoder, Decoder::Parquet) && COMPRESSED.iter().any(|ending| path.ends_with(ending)) {
-            return Err(self.malformed(path, "compressed files are not read yet"));
-        }
-        let mut file = match File::open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(SourceError::Lost {
-                    name: self.name.to_owned(),
-                    range: self.range.clone(),
-                    reason: format!("file `{path}` vanished before it was read"),
-                });
+        let input = opened.map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Trouble::Missing,
+            _ => Trouble::Outside(error),
+        })?;
+        let before = batches.len();
+        let decoded = self.decode(plan, &input, &file.path, batches);
+        // Foreign decoders have no word for a failure of the disk: it is asked for here.
+        let decoded = decoded.map_err(|reason| match input.failure() {
+            Some(error) if error.kind() == ErrorKind::NotFound => Trouble::Missing,
+            Some(error) => Trouble::Outside(error),
+            None => Trouble::Bad(reason),
+        });
+        if !self.config.partitions.is_empty() {
+            let columns = match partitions::values(self.config, &file.path) {
+                Ok(columns) => columns,
+                Err(reason) => {
+                    batches.truncate(before);
+                    return Err(Trouble::Bad(reason));
+                }
+            };
+            for batch in &mut batches[before..] {
+                *batch = with_folders(plan, batch, &columns).map_err(|error| Trouble::Bad(error.to_string()))?;
             }
-            other => other.map_err(unavailable)?,
-        };
-        match decoder {
-            Decoder::Parquet => self.read_parquet(file, path, batches),
+        }
+        decoded
+    }
+
+    fn decode(&self, plan: &Plan, input: &InputFile, path: &str, batches: &mut Vec<RecordBatch>) -> Result<(), String> {
+        if let Decoder::Columnar(read) = plan.decoder {
+            // The libraries are careful, but not of hostile files alone: a panic in one is a file that it cannot read.
+            return catch_unwind(AssertUnwindSafe(|| read(input, &plan.stored, batches)))
+                .unwrap_or_else(|panic| Err(format!("its reader gave up: {}", panic_text(panic.as_ref()))));
+        }
+        let compression = Compression::of(path).map_err(|ending| format!("files that end in {ending} are not read"))?;
+        let text =
+            compression.open(input.sequential(), self.config.max_decompressed).map_err(|error| error.to_string())?;
+        match &plan.decoder {
             Decoder::Text { decoder, whole: true } => {
                 let mut bytes = Vec::new();
-                file.read_to_end(&mut bytes).map_err(unavailable)?;
-                batches.push(decoder.decode_whole(&bytes).map_err(|error| self.malformed(path, &chain(&error)))?);
+                // More than a decoder takes need not be read.
+                let mut text = text.take(crate::decode::MAX_INPUT as u64 + 1);
+                text.read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+                batches.push(decoder.decode_whole(&bytes).map_err(|error| describe_chain(&error))?);
                 Ok(())
             }
-            Decoder::Text { decoder, .. } => {
-                let separator = decoder.separator();
-                self.read_chunks(file, path, separator, |input, _| decoder.decode_some(input, BATCH_ROWS), batches)
-            }
+            Decoder::Text { decoder, .. } => read_lines(
+                text,
+                decoder.separator(),
+                false,
+                |input, _| Ok(decoder.decode_some(input, BATCH_ROWS)?),
+                batches,
+            ),
             Decoder::Json(decoder) => {
-                let separator = decoder.separator();
-                self.read_chunks(file, path, separator, |input, _| decoder.decode_some(input, BATCH_ROWS), batches)
+                let decode = |input: &[u8], _: bool| Ok(decoder.decode_some(input, BATCH_ROWS)?);
+                read_lines(text, decoder.separator(), decoder.fails_fast(), decode, batches)
             }
             Decoder::Csv(decoder) => {
                 let decode = |input: &[u8], first: bool| {
                     let header = if first { decoder.header_length(input) } else { 0 };
-                    let (batch, taken) = decoder.decode_some(&input[header..], BATCH_ROWS)?;
+                    decoder.check_header(&input[..header]).map_err(Refusal::Said)?;
+                    let (batch, taken) = decoder.decode_some(&input[header..], BATCH_ROWS).map_err(|error| {
+                        let lines = lines(&input[..header], decoder.separator());
+                        Refusal::Decode { error, lines }
+                    })?;
                     Ok((batch, header + taken))
                 };
-                self.read_chunks(file, path, decoder.separator(), decode, batches)
+                read_lines(text, decoder.separator(), decoder.fails_fast(), decode, batches)
             }
+            Decoder::Columnar(_) => Ok(()),
         }
     }
 
-    /// Feeds a file to `decode` in chunks of whole lines.
-    fn read_chunks(
-        &self,
-        file: File,
-        path: &str,
-        separator: Option<&[u8]>,
-        decode: impl Fn(&[u8], bool) -> Result<(RecordBatch, usize), DecodeError>,
-        batches: &mut Vec<RecordBatch>,
-    ) -> Result<(), SourceError> {
-        let mut chunks = Chunks::new(file, separator);
-        let mut first = true;
-        while let Some(chunk) = chunks.next_chunk().map_err(|source| SourceError::Unavailable {
-            name: self.name.to_owned(),
-            action: "read",
-            place: path.to_owned(),
-            source: Box::new(source),
-        })? {
-            let mut rest = if first { chunk.strip_prefix(b"\xef\xbb\xbf").unwrap_or(chunk) } else { chunk };
-            while !rest.is_empty() {
-                let (batch, taken) = decode(rest, first).map_err(|error| self.malformed(path, &chain(&error)))?;
-                first = false;
-                rest = &rest[taken..];
-                if batch.num_rows() > 0 {
-                    batches.push(batch);
+    fn unavailable(&self, place: &str, source: io::Error) -> SourceError {
+        let (name, place) = (self.name.to_owned(), place.to_owned());
+        SourceError::Unavailable { name, action: "read", place, source: Box::new(source) }
+    }
+
+    fn lost(&self, reason: String) -> SourceError {
+        SourceError::Lost { name: self.name.to_owned(), range: self.range.clone(), reason }
+    }
+}
+
+/// Why a decoder of lines stopped.
+enum Refusal {
+    Said(String),
+    /// With how many lines were passed over before the decoder began.
+    Decode {
+        error: DecodeError,
+        lines: u64,
+    },
+}
+
+impl From<DecodeError> for Refusal {
+    fn from(error: DecodeError) -> Self {
+        Self::Decode { error, lines: 0 }
+    }
+}
+
+/// Feeds a text to `decode` in chunks of whole lines; counts lines when errors name them.
+fn read_lines(
+    text: Box<dyn Read + Send + '_>,
+    separator: Option<&[u8]>,
+    counts: bool,
+    decode: impl Fn(&[u8], bool) -> Result<(RecordBatch, usize), Refusal>,
+    batches: &mut Vec<RecordBatch>,
+) -> Result<(), String> {
+    let mut chunks = Chunks::new(text, separator);
+    let (mut first, mut before) = (true, 0);
+    while let Some(chunk) = chunks.next_chunk().map_err(|error| error.to_string())? {
+        let mut rest = if first { chunk.strip_prefix(b"\xef\xbb\xbf").unwrap_or(chunk) } else { chunk };
+        while !rest.is_empty() {
+            let (batch, taken) = decode(rest, first).map_err(|refusal| match refusal {
+                Refusal::Said(reason) => reason,
+                Refusal::Decode { error: DecodeError::Malformed { record, text }, lines } => {
+                    format!("line {} is malformed: `{text}`", before + lines + record)
                 }
+                Refusal::Decode { error, .. } => describe_chain(&error),
+            })?;
+            first = false;
+            if counts {
+                before += lines(&rest[..taken], separator);
+            }
+            rest = &rest[taken..];
+            if batch.num_rows() > 0 {
+                batches.push(batch);
             }
         }
-        Ok(())
     }
-
-    fn read_parquet(&self, file: File, path: &str, batches: &mut Vec<RecordBatch>) -> Result<(), SourceError> {
-        let fail = |error: &dyn std::fmt::Display| self.malformed(path, &error.to_string());
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| fail(&error))?;
-        let wanted = Arc::new(self.schema.project(self.projection).map_err(|error| fail(&error))?);
-        let stored = Arc::clone(builder.schema());
-        let place = |name: &str| {
-            let fields = stored.fields();
-            let exact = fields.iter().position(|field| field.name() == name);
-            exact.or_else(|| fields.iter().position(|field| field.name().eq_ignore_ascii_case(name)))
-        };
-        let roots: Vec<usize> = wanted.fields().iter().filter_map(|field| place(field.name())).collect();
-        let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
-        let reader = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build().map_err(|error| fail(&error))?;
-        for batch in reader {
-            let batch = batch.map_err(|error| fail(&error))?;
-            let name_of = |name: &str| place(name).map(|at| stored.field(at).name().as_str());
-            batches.push(conform(&batch, &wanted, name_of).map_err(|error| fail(&error))?);
-        }
-        Ok(())
-    }
-
-    fn malformed(&self, path: &str, reason: &str) -> SourceError {
-        SourceError::Malformed { name: self.name.to_owned(), place: path.to_owned(), reason: reason.to_owned() }
-    }
+    Ok(())
 }
 
-/// The batch with the columns of `wanted`, each found by name and cast; one that is not stored is null.
-fn conform<'a>(
+fn lines(mut text: &[u8], separator: Option<&[u8]>) -> u64 {
+    let mut lines = 0;
+    while let Some((_, taken)) = next_line(text, separator) {
+        text = &text[taken..];
+        lines += 1;
+    }
+    lines
+}
+
+/// The batch with the columns that stand in the names of folders.
+fn with_folders(
+    plan: &Plan,
     batch: &RecordBatch,
-    wanted: &Arc<Schema>,
-    stored_name: impl Fn(&str) -> Option<&'a str>,
+    values: &[arrow::array::ArrayRef],
 ) -> Result<RecordBatch, arrow::error::ArrowError> {
-    let options = CastOptions { safe: false, ..CastOptions::default() };
-    let mut columns: Vec<ArrayRef> = Vec::new();
-    for field in wanted.fields() {
-        let column = stored_name(field.name()).and_then(|name| batch.column_by_name(name));
-        columns.push(match column {
-            None => new_null_array(field.data_type(), batch.num_rows()),
-            Some(column) if column.data_type() == field.data_type() => Arc::clone(column),
-            Some(column) => cast_with_options(column, field.data_type(), &options)?,
-        });
+    let rows = batch.num_rows();
+    let first = UInt32Array::from_value(0, rows);
+    let mut columns = batch.columns().to_vec();
+    for column in &plan.of_folders {
+        columns.push(take(values[*column].as_ref(), &first, None)?);
     }
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(Arc::clone(wanted), columns, &options)
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(Arc::clone(&plan.schema), columns, &options)
 }
 
-fn chain(error: &DecodeError) -> String {
-    millstream_common::describe_chain(error)
-}
-
-/// A file in pieces that end where a line ends.
-struct Chunks<'a> {
-    file: File,
-    separator: Option<&'a [u8]>,
-    buffer: Vec<u8>,
-    /// How much of the buffer was handed out.
-    given: usize,
-    at_end: bool,
-}
-
-impl<'a> Chunks<'a> {
-    fn new(file: File, separator: Option<&'a [u8]>) -> Self {
-        Self { file, separator, buffer: Vec::new(), given: 0, at_end: false }
-    }
-
-    fn next_chunk(&mut self) -> io::Result<Option<&[u8]>> {
-        self.buffer.drain(..self.given);
-        self.given = 0;
-        loop {
-            if self.at_end {
-                self.given = self.buffer.len();
-            } else if self.buffer.len() >= CHUNK_BYTES {
-                self.given = last_line_end(&self.buffer, self.separator);
-            }
-            if self.given > 0 {
-                return Ok(Some(&self.buffer[..self.given]));
-            }
-            if self.at_end {
-                return Ok(None);
-            }
-            let before = self.buffer.len();
-            // Grows with the buffer, so that one very long line costs no more than its length.
-            let wanted = before.max(CHUNK_BYTES);
-            let read = Read::by_ref(&mut self.file).take(wanted as u64).read_to_end(&mut self.buffer)?;
-            self.at_end = read < wanted;
-        }
-    }
-}
-
-/// Where the last whole line ends; 0 when there is none.
-fn last_line_end(bytes: &[u8], separator: Option<&[u8]>) -> usize {
-    match separator.filter(|separator| !separator.is_empty()) {
-        Some(separator) => {
-            bytes.windows(separator.len()).rposition(|window| window == separator).map_or(0, |at| at + separator.len())
-        }
-        None => {
-            // A carriage return at the very end may be half of a line end.
-            let safe = bytes.strip_suffix(b"\r").unwrap_or(bytes);
-            safe.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).map_or(0, |at| at + 1)
-        }
-    }
+/// What a panic said.
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("it panicked").chars().take(200).collect()
 }

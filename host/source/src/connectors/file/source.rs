@@ -1,80 +1,36 @@
 //! The file source: listing, log and reader behind the contract of a source.
 
+use super::bucket::Bucket;
 use super::cleaner;
-use super::config::{CleanSource, FileConfig, FileFormat, fixed_part, is_glob};
-use super::listing::{self, FoundFile};
-use super::log::FileLog;
+use super::config::{CleanSource, FileConfig};
+use super::discovery::base_of;
+use super::listing::{FoundFile, Lister};
+use super::log::{FileEntry, FileLog};
 use super::reader::FileReader;
 use super::seen::SeenFiles;
-use crate::{Offset, Source, SourceContext, SourceError, SourceFactory, SourceSpec};
+use super::verdicts::{Verdict, Verdicts};
+use crate::{DeadLetter, Offset, Source, SourceContext, SourceError};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use millstream_common::ReadLimit;
 use serde_json::json;
 use std::collections::VecDeque;
-use std::path::Path;
 use std::sync::Arc;
 
-/// Makes file sources.
-#[derive(Debug, Clone)]
-pub struct FileSourceFactory {
-    format: Option<FileFormat>,
-}
+/// A listing that takes longer is worth a word.
+const SLOW_LISTING_MS: i64 = 2_000;
 
-impl FileSourceFactory {
-    /// For one format, or with `None` for the format that option `format` names.
-    pub fn new(format: Option<FileFormat>) -> Self {
-        Self { format }
-    }
-}
-
-impl SourceFactory for FileSourceFactory {
-    fn schema(&self, spec: &SourceSpec) -> Result<SchemaRef, SourceError> {
-        Ok(FileConfig::new(spec, self.format)?.schema)
-    }
-
-    /// The log has whole paths: elsewhere all files would be new, unless only their names count.
-    fn place(&self, spec: &SourceSpec) -> Option<String> {
-        let config = FileConfig::new(spec, self.format).ok()?;
-        (!config.file_name_only).then_some(config.path)
-    }
-
-    fn open(&self, spec: &SourceSpec, context: SourceContext) -> Result<Box<dyn Source>, SourceError> {
-        let config = FileConfig::new(spec, self.format)?;
-        if !is_glob(&config.path) && !Path::new(&config.path).exists() {
-            return Err(SourceError::Unavailable {
-                name: spec.name.clone(),
-                action: "list",
-                place: config.path,
-                source: "it does not exist".into(),
-            });
-        }
-        let log = FileLog::open(&spec.name, Arc::clone(&context.files))?;
-        let mut seen = SeenFiles::new(&config);
-        log.all().for_each(|entry| seen.add(&entry.path, entry.timestamp));
-        seen.purge();
-        let name = spec.name.clone();
-        let leftover = VecDeque::new();
-        Ok(Box::new(FileSource {
-            name,
-            config,
-            context,
-            log,
-            seen,
-            leftover,
-            frozen: None,
-            released: None,
-            ignored: 0,
-        }))
-    }
-}
-
-struct FileSource {
+pub(super) struct FileSource {
     name: String,
     config: FileConfig,
+    bucket: Option<Arc<Bucket>>,
     context: SourceContext,
     log: FileLog,
     seen: SeenFiles,
+    /// Files that are older are never taken.
+    too_old_ms: i64,
+    verdicts: Verdicts,
+    lister: Lister,
     /// New files of the last listing that a limit left for later batches.
     leftover: VecDeque<FoundFile>,
     /// What there was when everything available was fixed, and is not taken yet.
@@ -83,9 +39,37 @@ struct FileSource {
     released: Option<i64>,
     /// How many files the last listing ignored for their age.
     ignored: usize,
+    /// Bad files of the last readings, not yet asked for.
+    letters: Vec<DeadLetter>,
 }
 
 impl FileSource {
+    pub(super) fn new(
+        name: String,
+        config: FileConfig,
+        bucket: Option<Arc<Bucket>>,
+        context: SourceContext,
+        (log, seen, too_old_ms): (FileLog, SeenFiles, i64),
+        (verdicts, lister): (Verdicts, Lister),
+    ) -> Self {
+        Self {
+            name,
+            config,
+            bucket,
+            context,
+            log,
+            seen,
+            too_old_ms,
+            verdicts,
+            lister,
+            leftover: VecDeque::new(),
+            frozen: None,
+            released: None,
+            ignored: 0,
+            letters: Vec::new(),
+        }
+    }
+
     /// The number in an offset; -1 for the beginning.
     fn number(&self, offset: Option<&Offset>) -> Result<i64, SourceError> {
         let Some(offset) = offset else { return Ok(-1) };
@@ -95,20 +79,65 @@ impl FileSource {
             .ok_or_else(|| SourceError::ForeignOffset { name: self.name.clone(), offset: offset.to_string() })
     }
 
+    fn lost(&self, range: String, reason: String) -> SourceError {
+        SourceError::Lost { name: self.name.clone(), range, reason }
+    }
+
     /// The files that were never taken, in the order in which they are to be taken.
     fn list_new(&mut self) -> Result<VecDeque<FoundFile>, SourceError> {
-        let all = listing::list(&self.name, &self.config)?;
-        let ignored = all.iter().filter(|file| self.seen.is_too_old(&file.path, file.modified_ms)).count();
-        if ignored > self.ignored {
-            tracing::warn!(source = self.name, files = ignored, "files are ignored: they are older than maxFileAge");
+        let began_ms = self.context.clock.now_ms();
+        let listing = self.lister.list(&self.config, &self.seen, began_ms)?;
+        let took_ms = self.context.clock.now_ms().saturating_sub(began_ms);
+        if took_ms > SLOW_LISTING_MS {
+            tracing::warn!(source = self.name, place = self.config.path, took_ms, "listing the files is slow");
         }
-        self.ignored = ignored;
-        let mut new: Vec<FoundFile> =
-            all.into_iter().filter(|file| self.seen.is_new(&file.path, file.modified_ms)).collect();
+        if listing.too_old > self.ignored {
+            let files = listing.too_old;
+            tracing::warn!(source = self.name, files, "files are ignored: they are older than maxFileAge");
+        }
+        self.ignored = listing.too_old.max(self.ignored);
+        let mut new = listing.new;
         if self.config.latest_first {
             new.reverse();
         }
         Ok(new.into())
+    }
+
+    /// Takes files off the last listing, or off a new one.
+    fn take_next(&mut self, limit: ReadLimit) -> Result<Vec<FoundFile>, SourceError> {
+        if let Some(frozen) = &mut self.frozen {
+            return Ok(take(frozen, limit, &mut self.seen));
+        }
+        if self.leftover.is_empty() || self.config.latest_first {
+            if self.config.latest_first {
+                // Newer files go before what was left: all of it is listed again.
+                self.lister.forget();
+            }
+            self.leftover = self.list_new()?;
+        }
+        let taken = take(&mut self.leftover, limit, &mut self.seen);
+        let kept = kept_for_later(&self.config, limit, &self.leftover);
+        if kept < self.leftover.len() {
+            self.leftover.truncate(kept);
+            self.lister.forget();
+        }
+        Ok(taken)
+    }
+
+    fn letter(verdict: &Verdict) -> DeadLetter {
+        DeadLetter { place: verdict.path.clone(), reason: verdict.reason.clone() }
+    }
+
+    /// The files of (from, to].
+    fn entries(&self, from: i64, to: i64) -> Result<Vec<&FileEntry>, SourceError> {
+        let mut files: Vec<&FileEntry> = Vec::new();
+        for number in from + 1..=to {
+            let entries = self.log.get(number).ok_or_else(|| {
+                self.lost(format!("({from}, {to}]"), format!("its log in the checkpoint has no entry {number}"))
+            })?;
+            files.extend(entries);
+        }
+        Ok(files)
     }
 }
 
@@ -138,17 +167,30 @@ fn take(files: &mut VecDeque<FoundFile>, limit: ReadLimit, seen: &mut SeenFiles)
     taken
 }
 
+/// How many of the files that a limit left are kept for the next batches; the others are listed again.
+fn kept_for_later(config: &FileConfig, limit: ReadLimit, left: &VecDeque<FoundFile>) -> usize {
+    let (left_over, most) = match limit {
+        ReadLimit::MaxFiles(most) => (left.len() as f64, most as f64),
+        ReadLimit::MaxBytes(most) => (left.iter().map(|file| file.bytes as f64).sum(), most as f64),
+        ReadLimit::AllAvailable | ReadLimit::MaxRows(_) => (1.0, 0.0),
+    };
+    // Less than a share of a batch is not worth keeping: with a new listing the batch is a full one.
+    if left_over < most * config.discard_ratio { 0 } else { left.len().min(config.max_cached_files) }
+}
+
 impl Source for FileSource {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.config.schema)
     }
 
     fn description(&self) -> String {
-        format!("FileStreamSource[file:{}]", self.config.path)
+        let scheme = if self.bucket.is_some() { "" } else { "file:" };
+        format!("FileStreamSource[{scheme}{}]", self.config.path)
     }
 
     fn was_at(&mut self, place: &str) {
-        self.log.relocate(&fixed_part(place), &fixed_part(&self.config.path));
+        let was = FileConfig { path: place.to_owned(), ..self.config.clone() };
+        self.log.relocate(&base_of(&was), &base_of(&self.config));
     }
 
     fn read_limit(&self) -> ReadLimit {
@@ -158,34 +200,21 @@ impl Source for FileSource {
     fn latest_offset(&mut self, start: Option<&Offset>, limit: ReadLimit) -> Result<Option<Offset>, SourceError> {
         let from = self.number(start)?;
         if from > self.log.latest() {
-            return Err(SourceError::Lost {
-                name: self.name.clone(),
-                range: format!("up to {from}"),
-                reason: format!("its log in the checkpoint ends at {}", self.log.latest()),
-            });
+            let reason = format!("its log in the checkpoint ends at {}", self.log.latest());
+            return Err(self.lost(format!("up to {from}"), reason));
         }
         if from < self.log.latest() {
             // Written down in an earlier run, but no batch was made of it.
             return Ok(Some(Offset(json!({ "logOffset": self.log.latest() }))));
         }
-        let taken = match &mut self.frozen {
-            Some(frozen) => take(frozen, limit, &mut self.seen),
-            None => {
-                if self.leftover.is_empty() || self.config.latest_first {
-                    self.leftover = self.list_new()?;
-                }
-                let taken = take(&mut self.leftover, limit, &mut self.seen);
-                self.leftover.truncate(self.config.max_cached_files);
-                taken
-            }
-        };
+        let taken = self.take_next(limit)?;
         if taken.is_empty() {
             return Ok(start.cloned());
         }
-        let entry = taken.iter().map(|file| (file.path.clone(), file.modified_ms));
-        match self.log.add(entry) {
+        let entry = taken.iter().map(|file| (Arc::clone(&file.path), file.modified_ms));
+        match self.log.add(entry, self.too_old_ms) {
             Ok(number) => {
-                self.seen.purge();
+                self.too_old_ms = self.seen.purge();
                 Ok(Some(Offset(json!({ "logOffset": number }))))
             }
             Err(error) => {
@@ -213,41 +242,53 @@ impl Source for FileSource {
     ) -> Result<Vec<Vec<RecordBatch>>, SourceError> {
         let (from, to) = (self.number(start)?, self.number(Some(end))?);
         if to > self.log.latest() {
-            return Err(SourceError::Lost {
-                name: self.name.clone(),
-                range: format!("({from}, {to}]"),
-                reason: format!("its log in the checkpoint ends at {}", self.log.latest()),
-            });
+            let reason = format!("its log in the checkpoint ends at {}", self.log.latest());
+            return Err(self.lost(format!("({from}, {to}]"), reason));
         }
-        let mut paths: Vec<&str> = Vec::new();
         for number in from + 1..=to {
-            let entries = self.log.get(number).ok_or_else(|| SourceError::Lost {
-                name: self.name.clone(),
-                range: format!("({from}, {to}]"),
-                reason: format!("its log in the checkpoint has no entry {number}"),
-            })?;
-            paths.extend(entries.iter().map(|entry| entry.path.as_str()));
+            self.verdicts.load(number)?;
         }
-        let reader = FileReader::new(
-            &self.name,
-            &self.config.schema,
+        let files = self.entries(from, to)?;
+        let reader = FileReader {
+            name: &self.name,
+            config: &self.config,
+            bucket: self.bucket.as_ref(),
             projection,
-            &self.config.decoding,
-            &self.context.stop,
-            format!("({from}, {to}]"),
-        );
-        reader.read(&paths, self.context.default_parallelism)
+            stop: &self.context.stop,
+            range: format!("({from}, {to}]"),
+        };
+        let rows = reader.read(&files, &self.verdicts, self.context.default_parallelism)?;
+        let decided = files.iter().filter_map(|file| self.verdicts.get(file, projection));
+        let decided = decided.chain(&rows.verdicts).filter(|verdict| verdict.letter);
+        let letters: Vec<DeadLetter> = decided.map(Self::letter).collect();
+        self.verdicts.add(rows.verdicts)?;
+        for letter in letters {
+            // A stream that is read by two parts of a query has one letter about a file.
+            if !self.letters.contains(&letter) {
+                self.letters.push(letter);
+            }
+        }
+        Ok(rows.groups)
+    }
+
+    fn take_dead_letters(&mut self) -> Vec<DeadLetter> {
+        std::mem::take(&mut self.letters)
     }
 
     fn release(&mut self, end: &Offset) -> Result<(), SourceError> {
         let to = self.number(Some(end))?;
+        self.verdicts.forget_before(self.log.first_retained());
         if self.config.clean == CleanSource::Off {
             return Ok(());
         }
         let from = self.released.unwrap_or(to - 1);
         for number in from + 1..=to {
+            self.verdicts.load(number)?;
             for entry in self.log.get(number).unwrap_or_default() {
-                cleaner::clean(&self.name, &self.config.clean, &entry.path);
+                // What a file holds that was passed over is nowhere else.
+                if !self.verdicts.is_bad(entry) {
+                    cleaner::clean(&self.name, &self.config.clean, self.bucket.as_ref(), &entry.path);
+                }
             }
         }
         self.released = Some(to.max(from));
@@ -256,6 +297,7 @@ impl Source for FileSource {
 
     fn prepare_available_now(&mut self) -> Result<(), SourceError> {
         self.leftover.clear();
+        self.lister.forget();
         self.frozen = Some(self.list_new()?);
         Ok(())
     }

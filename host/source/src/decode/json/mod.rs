@@ -102,6 +102,11 @@ impl JsonDecoder {
         self.options.line_separator.as_deref()
     }
 
+    /// Whether a malformed record ends the reading.
+    pub(crate) fn fails_fast(&self) -> bool {
+        self.options.mode == ParseMode::FailFast
+    }
+
     /// Decodes all lines of `input`.
     ///
     /// # Errors

@@ -1,0 +1,186 @@
+//! Which files there are now.
+//!
+//! Rule of its life: a listing answers the files that are not seen yet; what it leaves out for the sake of speed is known to
+//! be unchanged. Names that begin with `_` or `.` belong to somebody's bookkeeping or are not finished. Where a folder holds
+//! the log of a Spark sink, that log decides.
+
+mod local;
+mod spark_log;
+mod stored;
+
+use super::bucket::Bucket;
+use super::config::{FileConfig, is_glob, parts};
+use super::input::to_io;
+use super::partitions;
+use super::seen::SeenFiles;
+use crate::SourceError;
+use glob::{MatchOptions, Pattern};
+use std::io;
+use std::sync::Arc;
+
+pub(super) use spark_log::is_there as has_spark_log;
+pub(super) use stored::prefix;
+
+/// How folders and patterns are compared.
+const MATCHING: MatchOptions =
+    MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
+
+/// A file as it was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FoundFile {
+    pub(super) path: Arc<str>,
+    pub(super) modified_ms: i64,
+    pub(super) bytes: u64,
+}
+
+/// What one listing found.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    /// Files that were never taken, in the order in which they are to be taken but for `latestFirst`.
+    pub(super) new: Vec<FoundFile>,
+    /// How many files were too old.
+    pub(super) too_old: usize,
+}
+
+/// Lists a place again and again.
+#[derive(Debug)]
+pub(super) struct Lister {
+    name: String,
+    bucket: Option<Arc<Bucket>>,
+    folders: local::Folders,
+    /// Whether a Spark sink decides which files there are; not known before there is one file.
+    has_spark_log: Option<bool>,
+}
+
+impl Lister {
+    pub(super) fn new(name: &str, bucket: Option<Arc<Bucket>>) -> Self {
+        Self { name: name.to_owned(), bucket, folders: local::Folders::default(), has_spark_log: None }
+    }
+
+    /// The files that are new.
+    pub(super) fn list(&mut self, config: &FileConfig, seen: &SeenFiles, now_ms: i64) -> Result<Listing, SourceError> {
+        let listed = self.list_all(config, seen, now_ms);
+        if listed.is_err() {
+            self.forget();
+        }
+        listed
+    }
+
+    fn list_all(&mut self, config: &FileConfig, seen: &SeenFiles, now_ms: i64) -> Result<Listing, SourceError> {
+        let mut sieve = Sieve { config, seen: Some(seen), listing: Listing::default() };
+        let has_spark_log = match self.has_spark_log {
+            Some(known) => known,
+            None => spark_log::is_there(&self.name, config, self.bucket.as_ref())?,
+        };
+        match &self.bucket {
+            _ if has_spark_log => spark_log::list(&self.name, config, self.bucket.as_ref(), &mut sieve)?,
+            Some(bucket) => stored::list(&self.name, config, bucket, &mut sieve)?,
+            None => self.folders.list(&self.name, config, now_ms, &mut sieve)?,
+        }
+        if has_spark_log || !sieve.listing.new.is_empty() {
+            self.has_spark_log = Some(has_spark_log);
+        }
+        Ok(sorted(config, sieve.listing))
+    }
+
+    /// Says that files of the last listing were dropped: the next one must find them again.
+    pub(super) fn forget(&mut self) {
+        self.folders = local::Folders::default();
+    }
+}
+
+/// All files of a place, once.
+pub(super) fn once(
+    name: &str,
+    config: &FileConfig,
+    bucket: Option<&Arc<Bucket>>,
+) -> Result<Vec<FoundFile>, SourceError> {
+    let mut sieve = Sieve { config, seen: None, listing: Listing::default() };
+    match bucket {
+        _ if spark_log::is_there(name, config, bucket)? => spark_log::list(name, config, bucket, &mut sieve)?,
+        Some(bucket) => stored::list(name, config, bucket, &mut sieve)?,
+        None => local::Folders::default().list(name, config, 0, &mut sieve)?,
+    }
+    Ok(sorted(config, sieve.listing).new)
+}
+
+fn sorted(config: &FileConfig, mut listing: Listing) -> Listing {
+    let new = &mut listing.new;
+    if config.by_name {
+        new.sort_by(|a, b| a.path.cmp(&b.path));
+    } else {
+        new.sort_by(|a, b| a.modified_ms.cmp(&b.modified_ms).then_with(|| a.path.cmp(&b.path)));
+    }
+    new.dedup_by(|a, b| a.path == b.path);
+    listing
+}
+
+/// Which files of a listing count.
+struct Sieve<'a> {
+    config: &'a FileConfig,
+    /// What was taken before; without it every file is new.
+    seen: Option<&'a SeenFiles>,
+    listing: Listing,
+}
+
+impl Sieve<'_> {
+    /// Whether a file of this name may count, and was not taken yet: then it is worth a closer look.
+    fn is_wanted(&self, path: &str) -> bool {
+        let file_name = file_name(path);
+        let is_filtered = self.config.name_filter.as_ref().is_some_and(|filter| !filter.matches(file_name));
+        !is_hidden(file_name) && !is_filtered && !self.seen.is_some_and(|seen| seen.is_taken(path))
+    }
+
+    /// Keeps a wanted file, if its time fits.
+    fn keep(&mut self, path: &str, modified_ms: i64, bytes: u64) {
+        let config = self.config;
+        if config.modified_before_ms.is_some_and(|limit| modified_ms >= limit)
+            || config.modified_after_ms.is_some_and(|limit| modified_ms <= limit)
+        {
+            return;
+        }
+        if self.seen.is_some_and(|seen| seen.is_too_old(path, modified_ms)) {
+            self.listing.too_old += 1;
+            return;
+        }
+        self.listing.new.push(FoundFile { path: path.into(), modified_ms, bytes });
+    }
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Whether a name is not one of input. A folder `_a=b` is a column.
+fn is_hidden(name: &str) -> bool {
+    name.starts_with('.') || (name.starts_with('_') && !name.contains('=')) || name.ends_with("._COPYING_")
+}
+
+/// Whether a folder below the one that is read is entered.
+fn is_entered(config: &FileConfig, folder: &str) -> bool {
+    !is_hidden(folder) && (config.recursive || partitions::is_entered(config, folder))
+}
+
+/// Whether an object lies where the path of the options says: at the path, or below it in folders that are entered.
+fn admits(config: &FileConfig, pattern: &Pattern, location: &str) -> bool {
+    let depth = parts(&config.path).count();
+    let all: Vec<&str> = parts(location).collect();
+    let Some(above) = all.get(..depth) else { return false };
+    let is_match = match is_glob(&config.path) {
+        // Scheme and bucket are the first two parts.
+        true => pattern.matches_with(&above.join("/").replacen(":/", "://", 1), MATCHING),
+        false => parts(&config.path).eq(above.iter().copied()),
+    };
+    let below = all.get(depth..all.len().saturating_sub(1)).unwrap_or_default();
+    is_match && below.iter().all(|folder| is_entered(config, folder))
+}
+
+/// A failure of an object store.
+pub(super) fn failed(name: &str, place: &str, error: object_store::Error) -> SourceError {
+    io_failed(name, "list", place, to_io(error))
+}
+
+/// A failure of the outside.
+pub(super) fn io_failed(name: &str, action: &'static str, place: &str, source: io::Error) -> SourceError {
+    SourceError::Unavailable { name: name.to_owned(), action, place: place.to_owned(), source: Box::new(source) }
+}
