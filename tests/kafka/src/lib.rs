@@ -11,6 +11,7 @@
 mod cluster;
 mod jars;
 mod node;
+pub mod proof;
 mod records;
 mod topics;
 
