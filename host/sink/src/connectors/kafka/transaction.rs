@@ -146,7 +146,6 @@ impl Transactions {
         {
             return Err(self.taken_over(format!("it has written batch {}", marker.batch).into()));
         }
-        self.writer.discard();
         self.writer = connect(&self.config, &self.terms, self.query)?;
         let last = self.markers.last()?.map(|marker| marker.batch);
         // Batches without rows leave no marker.

@@ -201,9 +201,9 @@ impl Writer {
         }
     }
 
-    /// Drops what is on its way.
+    /// Drops what waits, and lets what is with the brokers come to its end: a transaction can be aborted then.
     pub(super) fn discard(&self) {
-        self.producer.purge(PurgeConfig::default().queue().inflight());
+        self.producer.purge(PurgeConfig::default().queue());
         let begin = Instant::now();
         while self.producer.in_flight_count() > 0 && begin.elapsed() < self.timeout {
             self.producer.poll(STEP);
