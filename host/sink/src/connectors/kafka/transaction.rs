@@ -33,6 +33,8 @@ pub(super) struct Transactions {
     last: Option<BatchId>,
     /// The writer is of no use any more.
     is_broken: bool,
+    /// Another run has taken over; this one does nothing any more, for a new client would lock out the other.
+    is_over: bool,
 }
 
 impl Transactions {
@@ -42,11 +44,14 @@ impl Transactions {
         let markers = Markers::new(&config, &terms, (query, run), false)?;
         let writer = connect(&config, &terms, query)?;
         let last = markers.last()?.map(|marker| marker.batch);
-        Ok(Self { config, terms, query, run, writer, markers, last, is_broken: false })
+        Ok(Self { config, terms, query, run, writer, markers, last, is_broken: false, is_over: false })
     }
 
     /// Writes a batch, unless it is there; answers how many rows it wrote.
     pub(super) fn add(&mut self, batch: &SinkBatch<'_>, columns: &Columns) -> Result<u64, SinkError> {
+        if self.is_over {
+            return Err(self.taken_over("this run writes no more".into()));
+        }
         if self.is_broken {
             self.reconnect()?;
         }
@@ -164,7 +169,7 @@ impl Transactions {
     }
 
     fn taken_over(&mut self, source: Box<dyn std::error::Error + Send + Sync>) -> SinkError {
-        self.is_broken = true;
+        self.is_over = true;
         SinkError::TakenOver { sink: FORMAT.into(), place: self.markers.place(), query: self.query, source }
     }
 }

@@ -158,7 +158,7 @@ impl Writer {
                 record.headers = parts.headers(row).map_err(Trouble::Rows)?;
                 self.send(record, batch.id)?;
                 written += 1;
-                if written % 1024 == 0 {
+                if u64::is_multiple_of(written, 1024) {
                     self.producer.poll(Duration::ZERO);
                     self.arrived(batch.id)?;
                 }
