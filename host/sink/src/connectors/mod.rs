@@ -5,6 +5,7 @@ pub mod console;
 pub mod file;
 pub mod foreach;
 pub mod foreach_batch;
+pub mod kafka;
 pub mod memory;
 pub mod noop;
 pub mod plugin;
@@ -13,8 +14,8 @@ use crate::SinkRegistry;
 use std::sync::Arc;
 
 impl SinkRegistry {
-    /// The connectors `console`, `memory`, `noop`, `file`, `parquet`, `json`, `csv` and `text`, writing to
-    /// standard output, to memory tables of their own, and to folders and object stores.
+    /// The connectors `console`, `memory`, `noop`, `kafka`, `file`, `parquet`, `json`, `csv` and `text`, writing to
+    /// standard output, to memory tables of their own, to topics, and to folders and object stores.
     pub fn with_builtins() -> Self {
         Self::with_builtins_over(memory::MemorySinkTables::new())
     }
@@ -25,6 +26,7 @@ impl SinkRegistry {
         registry.register("console", Arc::new(console::ConsoleSinkFactory::stdout()));
         registry.register("memory", Arc::new(tables));
         registry.register("noop", Arc::new(noop::NoopSinkFactory));
+        registry.register("kafka", Arc::new(kafka::KafkaSinkFactory));
         registry.register("file", Arc::new(file::FileSinkFactory::new(None)));
         for format in file::FileFormat::ALL {
             registry.register(format.name(), Arc::new(file::FileSinkFactory::new(Some(format))));
