@@ -81,7 +81,11 @@ mod tests {
     fn numbers_at_their_ends_do_not_overflow() {
         let (from, until) = (positions(&[0, 0]), positions(&[i64::MAX, i64::MAX]));
         assert_eq!(limited(&from, &until, u64::MAX), until);
-        assert_eq!(limited(&positions(&[5]), &positions(&[3]), 10), positions(&[3]), "an end before the beginning stays");
+        assert_eq!(
+            limited(&positions(&[5]), &positions(&[3]), 10),
+            positions(&[3]),
+            "an end before the beginning stays"
+        );
         assert_eq!(limited(&Positions::new(), &positions(&[4]), 10), positions(&[4]), "a new partition begins at 0");
     }
 

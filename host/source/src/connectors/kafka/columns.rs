@@ -145,10 +145,7 @@ impl Columns {
 }
 
 /// Adds the headers of a record; NULL when it has none, as in Spark. Answers how many bytes they have.
-fn append_headers<H: Headers>(
-    list: &mut ListBuilder<StructBuilder>,
-    headers: Option<&H>,
-) -> Result<usize, BadHeader> {
+fn append_headers<H: Headers>(list: &mut ListBuilder<StructBuilder>, headers: Option<&H>) -> Result<usize, BadHeader> {
     let Some(headers) = headers.filter(|headers| headers.count() > 0) else {
         list.append_null();
         return Ok(0);

@@ -59,9 +59,10 @@ impl KafkaConfig {
         let options = KafkaOptions::others(&spec.options);
         options.only(owner, &[&KNOWN[..], &Bounds::KNOWN[..], &["kafka.*"]].concat())?;
         if spec.schema.is_some() {
-            let reason = "it has columns of its own, `key`, `value`, `topic` and more; leave the schema out, and decode \
+            let reason =
+                "it has columns of its own, `key`, `value`, `topic` and more; leave the schema out, and decode \
                           `value` in the query"
-                .into();
+                    .into();
             return Err(SourceError::Schema { name: spec.name.clone(), reason });
         }
         let (least_offsets, most_offsets) =
@@ -186,7 +187,8 @@ mod tests {
             assert!(matches!(error, SourceError::Option(_)) && error.to_string().contains(name), "{error}");
         }
         assert!(config(&[("minOffsetsPerTrigger", "10"), ("maxOffsetsPerTrigger", "5")]).is_err());
-        let held = config(&[("minOffsetsPerTrigger", "10"), ("maxTriggerDelay", "2 minutes")]).unwrap().patience.unwrap();
+        let held =
+            config(&[("minOffsetsPerTrigger", "10"), ("maxTriggerDelay", "2 minutes")]).unwrap().patience.unwrap();
         assert_eq!((held.least, held.delay_ms), (10, 120_000));
         let fifteen_minutes = config(&[("minOffsetsPerTrigger", "10")]).unwrap().patience.unwrap();
         assert_eq!(fifteen_minutes.delay_ms, 900_000);

@@ -235,9 +235,7 @@ impl Lookup {
             while self.consumer.poll(Duration::ZERO).is_some() {}
             let error = match answer {
                 Ok(answer) => return Ok(answer),
-                Err(error) => {
-                    KafkaError::new(action, self.options.servers(), &error, &self.consumer.context().log)
-                }
+                Err(error) => KafkaError::new(action, self.options.servers(), &error, &self.consumer.context().log),
             };
             if !error.is_passing() || begin.elapsed() >= patience {
                 return Err(error);

@@ -54,7 +54,8 @@ mod tests {
     #[test]
     fn a_loss_names_its_range_and_ends_the_query_or_is_counted() {
         let place = TopicPartition::new("clicks", 3);
-        let gap = Loss { place: place.clone(), from: 100, until: Some(250), why: "the partition begins at 250 now".into() };
+        let gap =
+            Loss { place: place.clone(), from: 100, until: Some(250), why: "the partition begins at 250 now".into() };
         let end = Loss { place, from: 250, until: None, why: "the partition is no longer there".into() };
         let text = judge("t", &[gap.clone(), end.clone()], true).unwrap_err().to_string();
         assert_eq!(

@@ -37,7 +37,8 @@ pub(super) fn parse(json: &Value, least: i64) -> Result<Positions, String> {
     let topics = json.as_object().ok_or("it is no JSON object of topics")?;
     let mut positions = Positions::new();
     for (topic, partitions) in topics {
-        let partitions = partitions.as_object().ok_or_else(|| format!("topic `{topic}` has no object of partitions"))?;
+        let partitions =
+            partitions.as_object().ok_or_else(|| format!("topic `{topic}` has no object of partitions"))?;
         let shared: Arc<str> = topic.as_str().into();
         for (partition, number) in partitions {
             let id = partition.parse::<i32>().ok().filter(|id| *id >= 0 && id.to_string() == *partition);

@@ -297,7 +297,11 @@ impl Reader {
         }
         if silent >= SILENCE * 5 && !std::mem::replace(&mut going.is_told, true) {
             let complaint = self.log.complaint().unwrap_or_else(|| "nobody says why".into());
-            tracing::warn!(source = task.name, "records of {place} from offset {} on do not come: {complaint}", going.at);
+            tracing::warn!(
+                source = task.name,
+                "records of {place} from offset {} on do not come: {complaint}",
+                going.at
+            );
         }
         Ok(())
     }
@@ -348,7 +352,9 @@ impl Reader {
                 }
                 self.out_of_range(task, place, going, losses)
             }
-            Some(Code::UnknownPartition | Code::UnknownTopic | Code::UnknownTopicOrPartition | Code::UnknownTopicId) => {
+            Some(
+                Code::UnknownPartition | Code::UnknownTopic | Code::UnknownTopicOrPartition | Code::UnknownTopicId,
+            ) => {
                 if task.lookup.partitions(&task.config.topics)?.contains(place) {
                     // A broker that has just come may not know it yet.
                     task.lookup.pause();

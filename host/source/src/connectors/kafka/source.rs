@@ -75,12 +75,7 @@ impl KafkaSource {
     fn new(spec: &SourceSpec, context: SourceContext, is_batch: bool) -> Result<Self, SourceError> {
         let config = KafkaConfig::new(spec)?;
         let number = OPENED.fetch_add(1, Ordering::Relaxed);
-        let group = format!(
-            "{}-{:x}-{:x}-{number:x}",
-            config.group_prefix,
-            context.clock.now_ms(),
-            std::process::id()
-        );
+        let group = format!("{}-{:x}-{:x}-{number:x}", config.group_prefix, context.clock.now_ms(), std::process::id());
         Ok(Self {
             name: spec.name.clone(),
             schema: config.schema(),
@@ -129,9 +124,7 @@ impl KafkaSource {
         }
         let lookup = self.lookup()?;
         let there = lookup.partitions(&self.config.topics)?;
-        let is_other = |topic: &str| {
-            matches!((self.journal.id(topic), lookup.topic_id(topic)), (Some(old), Some(new)) if old != new)
-        };
+        let is_other = |topic: &str| matches!((self.journal.id(topic), lookup.topic_id(topic)), (Some(old), Some(new)) if old != new);
         let missing = to.keys().filter(|place| !there.contains(*place) || is_other(&place.topic));
         Ok(missing.cloned().collect())
     }

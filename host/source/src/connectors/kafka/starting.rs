@@ -45,15 +45,8 @@ const STRATEGY: &str = "startingOffsetsByTimestampStrategy";
 
 impl Bounds {
     /// The names of the options that are read here.
-    pub(super) const KNOWN: [&'static str; 7] = [
-        STARTING.time,
-        STARTING.times,
-        STARTING.offsets,
-        ENDING.time,
-        ENDING.times,
-        ENDING.offsets,
-        STRATEGY,
-    ];
+    pub(super) const KNOWN: [&'static str; 7] =
+        [STARTING.time, STARTING.times, STARTING.offsets, ENDING.time, ENDING.times, ENDING.offsets, STRATEGY];
 
     pub(super) fn new(owner: &str, options: &Options) -> Result<Self, SourceError> {
         let begins_late_without_match = match options.get(STRATEGY).map(str::to_ascii_lowercase).as_deref() {
@@ -103,7 +96,8 @@ impl Bounds {
 
 /// One side, by its precedence: one time for all, times, offsets.
 fn bound(owner: &str, options: &Options, side: &Side) -> Result<Option<Bound>, SourceError> {
-    let invalid = |name: &str, value: &str, reason: &str| SourceError::from(Options::invalid(owner, name, value, reason));
+    let invalid =
+        |name: &str, value: &str, reason: &str| SourceError::from(Options::invalid(owner, name, value, reason));
     if let Some(text) = options.get(side.time) {
         let time = text.trim().parse::<i64>().ok().filter(|time| *time >= 0);
         let expected = "write milliseconds since 1970";

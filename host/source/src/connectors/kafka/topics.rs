@@ -29,8 +29,7 @@ pub(super) enum Topics {
 impl Topics {
     pub(super) fn new(owner: &str, options: &Options) -> Result<Self, SourceError> {
         let names = ["assign", "subscribe", "subscribePattern"];
-        let given: Vec<(&str, &str)> =
-            names.iter().filter_map(|name| Some((*name, options.get(name)?))).collect();
+        let given: Vec<(&str, &str)> = names.iter().filter_map(|name| Some((*name, options.get(name)?))).collect();
         let (name, value) = match given.as_slice() {
             [one] => *one,
             [] => {
@@ -60,7 +59,9 @@ impl Topics {
                 Err(error) => {
                     let said = error.to_string();
                     let last = said.lines().last().unwrap_or_default();
-                    Err(invalid(&format!("it is no regular expression without look-around and back-references: {last}")))
+                    Err(invalid(&format!(
+                        "it is no regular expression without look-around and back-references: {last}"
+                    )))
                 }
             },
         }

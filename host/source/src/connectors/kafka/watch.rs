@@ -227,7 +227,9 @@ impl KafkaSource {
         for (place, end) in frozen {
             match view.latest.get(place) {
                 None => {
-                    return fail(format!("{place} was there when what is available was fixed, up to offset {end}, and is gone"));
+                    return fail(format!(
+                        "{place} was there when what is available was fixed, up to offset {end}, and is gone"
+                    ));
                 }
                 Some(latest) if latest < end => {
                     return fail(format!(
@@ -299,9 +301,13 @@ impl Changes {
                 }
                 Some(latest) if latest < from => {
                     let why = match has_id {
-                        true => format!("the partition ends at offset {latest} now; brokers lost what was read already"),
+                        true => {
+                            format!("the partition ends at offset {latest} now; brokers lost what was read already")
+                        }
                         // Without ids nobody can tell a topic that was made again from one that lost its end.
-                        false => format!("the partition ends at offset {latest} now; its topic may have been made again"),
+                        false => {
+                            format!("the partition ends at offset {latest} now; its topic may have been made again")
+                        }
                     };
                     is_restarted |= !has_id;
                     self.losses.push(Loss { place, from: *latest, until: Some(*from), why });
