@@ -16,7 +16,8 @@ use rdkafka::error::{KafkaError as ClientError, KafkaResult, RDKafkaErrorCode as
 use rdkafka::metadata::MetadataTopic;
 use rdkafka::{Offset, TopicPartitionList};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Up to so many topics are asked for by name; beyond, all topics of the brokers are.
@@ -32,11 +33,14 @@ const NO_ID: &str = "AAAAAAAAAAAAAAAAAAAAAA";
 #[derive(Default)]
 struct Listener {
     log: KafkaLog,
+    /// How many lines there were.
+    lines: AtomicU64,
     ids: Mutex<BTreeMap<String, String>>,
 }
 
 impl ClientContext for Listener {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, line: &str) {
+        self.lines.fetch_add(1, Ordering::Relaxed);
         match topic_id(line) {
             Some((topic, NO_ID)) => drop(self.ids().remove(topic)),
             Some((topic, id)) => drop(self.ids().insert(topic.to_owned(), id.to_owned())),
@@ -52,7 +56,7 @@ impl ClientContext for Listener {
 impl ConsumerContext for Listener {}
 
 impl Listener {
-    fn ids(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, String>> {
+    fn ids(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -203,6 +207,18 @@ impl Lookup {
         self.attempts
     }
 
+    /// Hears all that the client has said: what it knew when it gave an answer, it said before.
+    fn listen(&self) {
+        let lines = &self.consumer.context().lines;
+        loop {
+            let before = lines.load(Ordering::Relaxed);
+            // One event at a time: an error, or a line, of which the answer tells nothing.
+            if self.consumer.poll(Duration::ZERO).is_none() && lines.load(Ordering::Relaxed) == before {
+                return;
+            }
+        }
+    }
+
     /// Asks until there is an answer, or the attempts are over.
     fn ask<T>(&self, action: &str, question: impl Fn(Duration) -> KafkaResult<T>) -> Result<T, SourceError> {
         let mut attempt = 1;
@@ -231,8 +247,7 @@ impl Lookup {
             }
             let left = patience.saturating_sub(begin.elapsed()).max(Duration::from_millis(1));
             let answer = question(step.min(left));
-            // Errors of brokers come as events; they go to the log.
-            while self.consumer.poll(Duration::ZERO).is_some() {}
+            self.listen();
             let error = match answer {
                 Ok(answer) => return Ok(answer),
                 Err(error) => KafkaError::new(action, self.options.servers(), &error, &self.consumer.context().log),

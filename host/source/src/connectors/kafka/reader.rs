@@ -77,6 +77,8 @@ struct Progress {
     silent: Option<Instant>,
     /// The client said that nothing follows: after the piece was looked at anew, or some time before.
     end: End,
+    /// When it was asked last whether anything follows.
+    asked: Option<Instant>,
     wait: Duration,
     refusals: u32,
     is_told: bool,
@@ -205,6 +207,7 @@ impl Reader {
             until: piece.until,
             silent: None,
             end: End::Unknown,
+            asked: None,
             wait: Duration::ZERO,
             refusals: 0,
             is_told: false,
@@ -290,7 +293,11 @@ impl Reader {
             );
             return Err(kafka_error(task, KafkaError::new(action, task.config.client.servers(), &error, &self.log)));
         }
-        if going.end == End::Unknown && self.is_within(task, place, going)? {
+        let is_due = going.asked.is_none_or(|asked| now.duration_since(asked) >= SILENCE);
+        if going.end == End::Unknown && is_due {
+            going.asked = Some(now);
+        }
+        if going.end == End::Unknown && is_due && self.is_within(task, place, going)? {
             // Whatever the client says from now on about an end is about one behind the piece.
             self.place(task, &[(place, going.at)])?;
             going.end = End::Asked;

@@ -181,7 +181,8 @@ impl KafkaSource {
         let limited = match (limit, self.is_batch || self.frozen.is_some()) {
             (ReadLimit::MaxRows(most), is_bounded) => {
                 let now_ms = self.context.clock.now_ms();
-                let patience = self.patience.as_mut().filter(|_| !is_bounded);
+                // What is gone is told once, and then behind the query.
+                let patience = self.patience.as_mut().filter(|_| !is_bounded && changes.losses.is_empty());
                 if patience.is_some_and(|patience| !patience.lets_go(&begin, &latest, now_ms)) {
                     self.latest = Some(view.latest);
                     return Ok(None);
@@ -199,6 +200,7 @@ impl KafkaSource {
             restarts.push(Restart { topic: topic.clone(), was, until: left });
         }
         for restart in &changes.pending {
+            until.retain(|place, _| *place.topic != *restart.topic);
             until.extend(places(&restart.topic, &restart.until));
         }
         self.journal.note(changes.ids, restarts)?;
