@@ -53,7 +53,10 @@ impl Value {
 /// Whether a name is one of those that secrets have. Its last part decides: tables before it are named by people.
 fn is_secret(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase().replace(['_', '-'], "");
+    let name = name.to_ascii_lowercase();
     name.starts_with("object_store.")
+        // Kafka's: their last part says nothing.
+        || ["sasl.jaas.config", "sasl.oauthbearer.config", "ssl.keystore.key", ".pem"].iter().any(|end| name.ends_with(end))
         || ["password", "secret", "token", "accesskey", "credential", "privatekey", "apikey"]
             .iter()
             .any(|word| last.contains(word))
@@ -69,5 +72,23 @@ mod tests {
             assert_eq!(Value::new(name, "x", Origin::Default).value, "(hidden)", "{name}");
         }
         assert_eq!(Value::new("plugin.tokens.memory", "64 MiB", Origin::Default).value, "64 MiB");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_hidden_by_their_names() {
+        let shown = |name: &str| Value::new(name, "x", Origin::Default).value;
+        for name in
+            ["sink.options.password", "source.t.options.kafka.sasl.jaas.config", "sink.options.kafka.ssl.key.pem"]
+        {
+            assert_eq!(shown(name), "(hidden)", "{name}");
+        }
+        for name in ["source.t.options.kafka.sasl.username", "source.t.options.path", "sink.options.config"] {
+            assert_eq!(shown(name), "x", "{name}");
+        }
     }
 }
