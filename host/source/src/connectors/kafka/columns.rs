@@ -175,7 +175,7 @@ fn append_headers<H: Headers>(list: &mut ListBuilder<StructBuilder>, headers: Op
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::{Array, AsArray};
+    use arrow::array::AsArray;
     use arrow::datatypes::{Int64Type, Schema};
     use millstream_common::Options;
     use rdkafka::message::{Header, OwnedHeaders, OwnedMessage};
