@@ -3,7 +3,7 @@
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
-use rdkafka::error::KafkaError as ClientError;
+use rdkafka::error::{KafkaError as ClientError, RDKafkaErrorCode};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Takes log lines and global errors of a client. It is the context of a client that needs no other; a context with more
@@ -55,6 +55,10 @@ impl ClientContext for KafkaLog {
     }
 
     fn error(&self, error: ClientError, reason: &str) {
+        // That a partition is read to its end is no error.
+        if error.rdkafka_error_code() == Some(RDKafkaErrorCode::PartitionEOF) {
+            return;
+        }
         self.complain(reason);
         tracing::debug!(target: "kafka", "{error}: {reason}");
     }

@@ -4,6 +4,7 @@
 //! suite in [`contract`](crate::contract). Connectors know nothing of each other.
 
 pub mod file;
+pub mod kafka;
 pub mod memory;
 pub mod plugin;
 pub mod rate;
@@ -15,7 +16,7 @@ use file::{FileFormat, FileSourceFactory};
 use std::sync::Arc;
 
 impl SourceRegistry {
-    /// The connectors `file`, `text`, `json`, `csv`, `parquet`, `socket`, `rate`, `rate-micro-batch` and `plugin`.
+    /// The connectors `file`, `text`, `json`, `csv`, `parquet`, `kafka`, `socket`, `rate`, `rate-micro-batch` and `plugin`.
     /// The format `plugin` comes with the plugins of a query, memory streams are handles of the library: register a [`memory::MemoryStreams`] or a
     /// [`memory::MemoryStream`].
     pub fn with_builtins() -> Self {
@@ -24,6 +25,7 @@ impl SourceRegistry {
         for format in [FileFormat::Text, FileFormat::Json, FileFormat::Csv, FileFormat::Parquet] {
             registry.register(format.name(), Arc::new(FileSourceFactory::new(Some(format))));
         }
+        registry.register("kafka", Arc::new(kafka::KafkaSourceFactory));
         registry.register("socket", Arc::new(socket::SocketSourceFactory));
         registry.register("rate", Arc::new(rate::RateSourceFactory));
         registry.register(plugin::FORMAT, Arc::new(plugin::PluginSourceFactory::default()));
