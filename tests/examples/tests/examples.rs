@@ -17,6 +17,12 @@ fn network_word_count_counts_what_netcat_sends() {
 }
 
 #[test]
+fn network_word_count_windowed_has_each_word_in_two_windows() {
+    let output = run("network-word-count-windowed");
+    assert!(output.contains("|streaming|1    |"), "{output}");
+}
+
+#[test]
 fn windowed_word_count_closes_windows_and_drops_late_words() {
     let output = run("windowed-word-count");
     assert!(!output.contains("donkey"), "{output}");
@@ -50,6 +56,12 @@ fn remote_log_is_read_from_a_server_by_a_plugin() {
 fn silent_sensors_are_told_of_once_and_when_they_are_back() {
     let output = run("silent-sensors");
     assert!(output.contains("|barn  |silent|2026-05-01 12:06:00|8.5    |"), "{output}");
+}
+
+#[test]
+fn ad_clicks_tells_of_a_click_or_that_there_was_none() {
+    let output = run("ad-clicks");
+    assert!(output.contains("|2026-05-01 12:01:00|bob    |summer  |NULL               |"), "{output}");
 }
 
 #[test]

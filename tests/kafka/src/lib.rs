@@ -8,6 +8,8 @@
 //! With `MILLSTREAM_TEST_KAFKA` set to the addresses of other brokers, [`Kafka::shared`] is those; what kills brokers is
 //! then left out, with a line that says so.
 
+#![allow(clippy::panic, reason = "helpers of tests may fail a test")]
+
 mod cluster;
 mod jars;
 mod node;

@@ -1,4 +1,4 @@
-//! Functions over arrays, maps, structs and JSON texts, with Spark's names and meaning.
+//! Functions over arrays, maps, structs, JSON texts and Avro's bytes, with Spark's names and meaning.
 //!
 //! Where it stands: planning registers what is listed here and applies [`rewrite_nested_syntax`] to the syntax tree;
 //! every batch then runs the functions over Arrow columns. The pieces and their order:
@@ -12,6 +12,7 @@
 //! No analyzer rule is needed: DataFusion compares structs as Spark does. Nothing here keeps state between batches.
 
 mod arrays;
+mod avro;
 mod coercion;
 mod function;
 mod json;
@@ -35,7 +36,7 @@ pub(crate) use syntax::rewrite_nested_syntax;
 
 /// The functions that work row by row.
 pub(crate) fn scalar_functions(settings: &SqlSettings) -> Vec<Arc<ScalarUDF>> {
-    [arrays::definitions(), json::definitions(), maps::definitions(), structs::definitions()]
+    [arrays::definitions(), avro::definitions(), json::definitions(), maps::definitions(), structs::definitions()]
         .concat()
         .into_iter()
         .map(|definition| function::function(definition, settings.ansi))

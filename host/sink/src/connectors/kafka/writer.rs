@@ -193,6 +193,9 @@ impl Writer {
         loop {
             let flushed = self.producer.flush(STEP);
             self.arrived(batch)?;
+            if let Some((code, _)) = self.fatal() {
+                return Err(self.trouble(format!("write batch {batch}"), &ClientError::Global(code)));
+            }
             match flushed {
                 Ok(()) => return Ok(()),
                 Err(ClientError::Flush(Code::OperationTimedOut)) => {}

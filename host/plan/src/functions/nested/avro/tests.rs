@@ -1,0 +1,75 @@
+//! Avro's bytes in whole queries. The bytes of the examples are those of Avro's specification: zigzag numbers of variable
+//! length, texts with their length before them, the number of the branch before a value of a union.
+
+use super::super::tests::{query, rows, session};
+use serde_json::{Value, json};
+
+fn value_of(expression: &str) -> Value {
+    let batches = query(&session(true), &format!("SELECT {expression} AS v")).unwrap_or_else(|e| panic!("{expression}: {e}"));
+    rows(&batches)[0]["v"].clone()
+}
+
+fn error_of(expression: &str) -> String {
+    query(&session(true), &format!("SELECT {expression} AS v")).expect_err(expression).to_string()
+}
+
+const USER: &str = r#"{"type":"record","name":"User","fields":[{"name":"id","type":"long"},{"name":"name","type":["null","string"]}]}"#;
+
+#[test]
+fn bytes_of_the_specification_become_values() {
+    assert_eq!(value_of("from_avro(X'0A', '\"long\"')"), json!(5));
+    assert_eq!(value_of("from_avro(X'06666f6f', 'string')"), json!("foo"));
+    assert_eq!(value_of(&format!("from_avro(X'0A0206666f6f', '{USER}')")), json!({"id": 5, "name": "foo"}));
+    assert_eq!(value_of(&format!("from_avro(X'0A00', '{USER}').name")), Value::Null);
+    assert_eq!(value_of(r#"from_avro(X'02', '{"type":"enum","name":"E","symbols":["a","b"]}')"#), json!("b"));
+    assert_eq!(value_of(r#"from_avro(X'04020400', '{"type":"array","items":"int"}')"#), json!([1, 2]));
+}
+
+#[test]
+fn values_come_back_as_they_went_in() {
+    let value = "named_struct('a', 1, 'b', 'x', 'c', array(1.5D, NULL), 'd', map('k', 2L), 'e', CAST(12.34 AS DECIMAL(9,2)), 'f', true, 'g', X'0102', 'h', CAST(NULL AS STRING))";
+    let schema = r#"["null",{"type":"record","name":"R","fields":[{"name":"a","type":["int","null"]},{"name":"b","type":["string","null"]},{"name":"c","type":[{"type":"array","items":["double","null"]},"null"]},{"name":"d","type":[{"type":"map","values":["long","null"]},"null"]},{"name":"e","type":[{"type":"fixed","name":"F","size":4,"logicalType":"decimal","precision":9,"scale":2},"null"]},{"name":"f","type":["boolean","null"]},{"name":"g","type":["bytes","null"]},{"name":"h","type":["string","null"]}]}]"#;
+    assert_eq!(
+        value_of(&format!("from_avro(to_avro({value}, '{schema}'), '{schema}')")),
+        value_of(value),
+    );
+}
+
+#[test]
+fn without_a_schema_null_stands_second_in_a_union_as_in_spark() {
+    assert_eq!(value_of("hex(to_avro('foo'))"), json!("0006666F6F"));
+    assert_eq!(value_of("hex(to_avro(CAST(NULL AS STRING)))"), json!("02"));
+    assert_eq!(value_of("hex(to_avro(CAST(5 AS SMALLINT)))"), json!("000A"));
+}
+
+#[test]
+fn bytes_that_do_not_fit_fail_the_query_or_are_null_and_their_neighbours_stay() {
+    for bad in ["X'06666f'", "X'06666f6f00'", "X''"] {
+        let error = error_of(&format!("from_avro({bad}, '\"string\"')"));
+        assert!(error.contains("MALFORMED_AVRO_MESSAGE") && error.contains("PERMISSIVE"), "{error}");
+    }
+    let sql = "SELECT from_avro(b, '\"string\"', map('mode', 'PERMISSIVE')) AS v FROM VALUES (X'06666f6f'), (X'06666f'), (NULL), (X'02') , (X'0261') AS t(b)";
+    let found: Vec<Value> = rows(&query(&session(true), sql).unwrap()).iter().map(|row| row["v"].clone()).collect();
+    assert_eq!(found, [json!("foo"), Value::Null, Value::Null, Value::Null, json!("a")]);
+}
+
+#[test]
+fn a_newer_schema_reads_what_an_older_one_wrote() {
+    let newer = r#"{"type":"record","name":"User","fields":[{"name":"name","type":["null","string"]},{"name":"age","type":"int","default":7}]}"#;
+    assert_eq!(
+        value_of(&format!("from_avro(X'0A0206666f6f', '{USER}', map('avroSchema', '{newer}'))")),
+        json!({"name": "foo", "age": 7})
+    );
+}
+
+#[test]
+fn what_cannot_be_read_is_said_when_the_query_is_planned() {
+    assert!(error_of("from_avro(X'00', 'not a schema')").contains("INVALID_AVRO_SCHEMA"));
+    assert!(error_of("from_avro(X'00', '\"long\"', map('framing', 'x'))").contains("avroSchema"));
+    assert!(error_of("from_avro('text', '\"long\"')").contains("BINARY"));
+}
+
+#[test]
+fn no_bytes_are_a_value_where_the_schema_needs_none() {
+    assert_eq!(value_of(r#"from_avro(X'', '{"type":"record","name":"E","fields":[{"name":"n","type":"null"}]}').n"#), Value::Null);
+}
