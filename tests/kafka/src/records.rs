@@ -35,7 +35,7 @@ pub struct Record {
     pub key: Option<Vec<u8>>,
     /// The value.
     pub value: Option<Vec<u8>>,
-    /// Milliseconds since 1970; `None` is now.
+    /// Milliseconds since 1970; `None` is now, and so is 0 when it is written.
     pub timestamp: Option<i64>,
     /// The headers.
     pub headers: Vec<(String, Option<Vec<u8>>)>,

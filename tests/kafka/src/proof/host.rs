@@ -13,6 +13,11 @@ pub fn host(arguments: &[String]) -> Result<()> {
     let [brokers, input, output, checkpoint, per_batch, delay] = arguments else {
         bail!("a host needs brokers, two topics, a checkpoint, records per batch and a delay");
     };
+    // However the parent ends, the host does not outlive it.
+    std::thread::spawn(|| {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        std::process::exit(1);
+    });
     let session = Session::new()?;
     let records = session.read_stream().format("kafka").option("kafka.bootstrap.servers", brokers);
     let records = records.option("subscribe", input).option("startingOffsets", "earliest");

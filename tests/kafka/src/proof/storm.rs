@@ -1,7 +1,7 @@
 //! The storm: records in, deaths, and the count at the end.
 
 use super::verdict::{Found, windows};
-use super::{KEYS, WINDOW_MS};
+use super::{BEGIN_MS, KEYS, WINDOW_MS};
 use crate::{Isolation, Kafka, Record};
 use anyhow::{Context, Result, bail, ensure};
 use rand::rngs::StdRng;
@@ -63,7 +63,7 @@ impl Host<'_> {
     fn start(&mut self) -> Result<()> {
         let log = std::fs::File::options().create(true).append(true).open(&self.log)?;
         let mut command = Command::new(&self.plan.program);
-        command.arg("host").args(&self.arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        command.arg("host").args(&self.arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
         self.child = Some(command.spawn().context("the host does not start")?);
         Ok(())
     }
@@ -178,7 +178,7 @@ fn write(kafka: &Kafka, topic: &str, (plan, portion, delay_ms): (&Plan, u64, u64
         partition: i32::try_from(number % PARTITIONS).ok(),
         key: Some(key.into_bytes()),
         value: Some(number.to_string().into_bytes()),
-        timestamp: i64::try_from(number).ok(),
+        timestamp: i64::try_from(BEGIN_MS + number).ok(),
         ..Record::default()
     };
     let mut next = 0;

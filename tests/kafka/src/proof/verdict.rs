@@ -1,6 +1,6 @@
 //! What came out, held against what must.
 
-use super::{KEYS, WINDOW_MS};
+use super::{BEGIN_MS, KEYS, WINDOW_MS};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 
@@ -61,7 +61,7 @@ fn expected(records: u64) -> impl Iterator<Item = ((u64, String), u64)> {
         (0..KEYS).filter_map(move |key| {
             // Windows begin with key 0.
             let count = (end - first + KEYS - 1 - key) / KEYS;
-            (count > 0).then(|| ((first / 1000, format!("k{key}")), count))
+            (count > 0).then(|| (((BEGIN_MS + first) / 1000, format!("k{key}")), count))
         })
     })
 }
@@ -84,8 +84,8 @@ mod tests {
         }
         assert_eq!(found.judge(20_000), Verdict::default());
         assert_eq!(found.judge(30_000), Verdict { lost: 10_000, doubled: 0 });
-        found.add("k3", "10|100").unwrap();
-        found.add("stray", "10|1").unwrap();
+        found.add("k3", "1700000010|100").unwrap();
+        found.add("stray", "1700000010|1").unwrap();
         assert_eq!(found.judge(20_000), Verdict { lost: 0, doubled: 101 });
         assert!(found.add("k", "nonsense").is_err());
     }
