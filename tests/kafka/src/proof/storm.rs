@@ -115,7 +115,8 @@ pub fn storm(plan: &Plan, tell: &mut dyn FnMut(String)) -> Result<Outcome> {
     let (per_batch, delay_ms) = (portion.max(1_000), 4 * portion);
     let folder = tempfile::Builder::new().prefix("millstream-kafka-proof-").tempdir()?;
     let path = |name: &str| folder.path().join(name);
-    let arguments = [kafka.bootstrap(), input, output, path_text(&path("checkpoint"))?];
+    let checkpoint = path("checkpoint");
+    let arguments = [kafka.bootstrap(), input, output, path_text(&checkpoint)?];
     let mut arguments: Vec<String> = arguments.map(str::to_owned).into();
     arguments.extend([per_batch.to_string(), delay_ms.to_string()]);
     let mut host = Host { plan, arguments, log: path("host.log"), child: None };

@@ -1,7 +1,7 @@
 //! Rows become records, as the contract of a sink wants it.
 
 use super::{add, open, query, rows, spec, text, values};
-use arrow::array::{ArrayRef, BinaryArray, Int32Array, ListArray, StringArray, StringViewArray, StructArray};
+use arrow::array::{Array, ArrayRef, BinaryArray, Int32Array, ListArray, StringArray, StringViewArray, StructArray};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{DataType, Field};
 use kafka_tests::{Isolation, Kafka, Record};

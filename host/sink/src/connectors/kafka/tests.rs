@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{SinkError, SinkFactory, SinkSpec};
-use arrow::array::{ArrayRef, BinaryArray, Int32Array, ListArray, RecordBatch, StringArray, StructArray};
+use arrow::array::{Array, ArrayRef, BinaryArray, Int32Array, ListArray, RecordBatch, StringArray, StructArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use columns::Columns;
