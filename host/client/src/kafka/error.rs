@@ -102,7 +102,7 @@ impl KafkaError {
                 | Code::ClusterAuthorizationFailed
                 | Code::TransactionalIdAuthorizationFailed,
             ) => Self::Forbidden { action, servers, source },
-            Some(Code::Fenced | Code::ProducerFenced | Code::InvalidProducerEpoch) => Self::Fenced { action, source },
+            Some(code) if is_fenced(code) => Self::Fenced { action, source },
             Some(code) if is_silence(code) && login => Self::Login { action, servers, source },
             Some(code) if is_silence(code) => Self::Unreachable { action, servers, source },
             None if matches!(error, ClientError::ClientConfig(..) | ClientError::ClientCreation(_)) => {
@@ -116,6 +116,14 @@ impl KafkaError {
     pub fn is_passing(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Failed { .. })
     }
+}
+
+/// The number of the code by which brokers refuse a writer after another one with its name has come.
+const REPLACED: i32 = 47;
+
+/// Codes that say that another client has taken over.
+fn is_fenced(code: Code) -> bool {
+    matches!(code, Code::Fenced | Code::ProducerFenced) || code as i32 == REPLACED
 }
 
 /// Codes that say only that nobody answered.

@@ -59,7 +59,10 @@ impl ClientContext for KafkaLog {
         if error.rdkafka_error_code() == Some(RDKafkaErrorCode::PartitionEOF) {
             return;
         }
-        self.complain(reason);
+        // That nobody is there is known; why is the complaint before.
+        if error.rdkafka_error_code() != Some(RDKafkaErrorCode::AllBrokersDown) || self.complaint().is_none() {
+            self.complain(reason);
+        }
         tracing::debug!(target: "kafka", "{error}: {reason}");
     }
 }

@@ -20,7 +20,7 @@ use millstream_client::kafka::{KafkaError, KafkaLog};
 use millstream_common::StopSignal;
 use rdkafka::consumer::base_consumer::PartitionQueue;
 use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::error::{KafkaError as ClientError, RDKafkaErrorCode as Code};
+use rdkafka::error::{KafkaError as ClientError, KafkaResult, RDKafkaErrorCode as Code};
 use rdkafka::message::{Message, OwnedMessage};
 use rdkafka::{Offset, TopicPartitionList};
 use std::collections::{BTreeSet, HashMap};
@@ -174,14 +174,24 @@ impl Reader {
         }
         self.consumer.incremental_assign(&new).map_err(|error| failed(&error, &self.log))?;
         // Until the client has forgotten where it was, its positions are not those of the new places.
+        let moved: BTreeSet<&TopicPartition> = places.iter().map(|(place, _)| *place).collect();
         let begin = Instant::now();
-        while places.iter().any(|(place, _)| self.position(place).is_some()) {
+        while self.has_position(&moved).map_err(|error| failed(&error, &self.log))? {
             if begin.elapsed() >= SETTLES {
                 return Err(failed(&ClientError::Seek("the client does not let go of its position".into()), &self.log));
             }
             std::thread::sleep(Duration::from_millis(1));
         }
         Ok(())
+    }
+
+    /// Whether the client has given out anything of one of these partitions.
+    fn has_position(&self, places: &BTreeSet<&TopicPartition>) -> KafkaResult<bool> {
+        let positions = self.consumer.position()?;
+        let is_one = |topic: &str, partition: i32| places.contains(&TopicPartition::new(topic, partition));
+        let elements = positions.elements();
+        let mut given = elements.iter().filter(|element| matches!(element.offset(), Offset::Offset(_)));
+        Ok(given.any(|element| is_one(element.topic(), element.partition())))
     }
 
     /// Gives a partition back.

@@ -283,7 +283,7 @@ impl Changes {
                 changes.pending.push(restart.clone());
                 continue;
             }
-            let is_restarted = changes.look(topic, &was, view, new.is_some());
+            let is_restarted = changes.look(topic, &was, view, (new.is_some(), source.config.topics.names(topic)));
             if is_restarted {
                 changes.restarted.insert(topic.clone(), of_topic(&lookup.earliest(&there)?, topic));
             }
@@ -292,13 +292,16 @@ impl Changes {
     }
 
     /// Partitions of a topic that are gone, or end before they were read; whether the topic is to be read anew.
-    fn look(&mut self, topic: &str, was: &BTreeMap<i32, i64>, view: &View, has_id: bool) -> bool {
+    fn look(&mut self, topic: &str, was: &BTreeMap<i32, i64>, view: &View, (has_id, is_wanted): (bool, bool)) -> bool {
         let mut is_restarted = false;
         for (partition, from) in was {
             let place = TopicPartition::new(topic, *partition);
             match view.latest.get(&place) {
                 None => {
-                    let why = "the partition is no longer there".to_owned();
+                    let why = match is_wanted {
+                        true => "the partition is no longer there".to_owned(),
+                        false => "the topic is no longer among those that are read".to_owned(),
+                    };
                     self.losses.push(Loss { place, from: *from, until: None, why });
                 }
                 Some(latest) if latest < from => {
