@@ -1,6 +1,7 @@
 //! What can go wrong with a sink.
 
 use millstream_client::database::DatabaseError;
+use millstream_client::kafka::KafkaError;
 use millstream_common::{BatchId, Fault, Hint, OptionError, OutputMode, QueryId};
 use millstream_wasm::WasmError;
 
@@ -166,6 +167,28 @@ pub enum SinkError {
         /// What is wrong.
         reason: String,
     },
+    /// Another run of the query writes there now.
+    #[error("sink `{sink}` cannot write to {place}: another run of query {query} has taken over")]
+    TakenOver {
+        /// The connector.
+        sink: String,
+        /// Where.
+        place: String,
+        /// The query.
+        query: QueryId,
+        /// What the world said.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Kafka's brokers or its client refuse.
+    #[error(transparent)]
+    Kafka(Box<KafkaError>),
+}
+
+impl From<KafkaError> for SinkError {
+    fn from(error: KafkaError) -> Self {
+        Self::Kafka(Box::new(error))
+    }
 }
 
 impl Hint for SinkError {
@@ -179,7 +202,8 @@ impl Hint for SinkError {
             Self::NotPrepared { .. } | Self::Foreign { .. } | Self::Elsewhere { .. } | Self::Function { .. } => {
                 Fault::Query
             }
-            Self::Unavailable { .. } | Self::Open { .. } => Fault::Outside,
+            Self::Unavailable { .. } | Self::Open { .. } | Self::TakenOver { .. } => Fault::Outside,
+            Self::Kafka(error) => error.fault(),
             Self::Corrupt { .. } => Fault::Corrupt,
         }
     }
@@ -206,9 +230,21 @@ impl Hint for SinkError {
                 "give each query an output of its own; a new checkpoint makes a new query, which needs a new output"
                     .into(),
             ),
+            Self::Elsewhere { sink, .. } if sink == "kafka" => Some(
+                "name the topic that the query wrote to; when the brokers have forgotten the offset of the group, which they do \
+                 when a query stands for longer than offsets.retention.minutes, set onLostMarker to write for one start: at \
+                 most the batch that was not done is there twice"
+                    .into(),
+            ),
             Self::Elsewhere { .. } => {
                 Some("name the place where the batches before are, or start a new checkpoint with a new output".into())
             }
+            Self::TakenOver { .. } => Some(
+                "run each query once at a time; when this is its only run, a transaction took longer than the brokers allow: \
+                 raise kafka.transaction.timeout.ms, or make batches smaller"
+                    .into(),
+            ),
+            Self::Kafka(error) => error.hint(),
             Self::Corrupt { .. } => Some("restore the file from a backup, or write to a new place".into()),
             _ => None,
         }

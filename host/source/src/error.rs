@@ -1,6 +1,7 @@
 //! What can go wrong with a source.
 
 use millstream_client::database::DatabaseError;
+use millstream_client::kafka::KafkaError;
 use millstream_common::{DurableError, Fault, Hint, OptionError};
 use millstream_wasm::WasmError;
 
@@ -83,6 +84,23 @@ pub enum SourceError {
         /// Why they are gone.
         reason: String,
     },
+    /// Kafka could not be asked or read.
+    #[error("source `{name}` cannot read from Kafka")]
+    Kafka {
+        /// The stream.
+        name: String,
+        /// What was tried, and what became of it.
+        #[source]
+        source: Box<KafkaError>,
+    },
+    /// Rows that were never read are gone where they came from, and the user wants to know.
+    #[error("source `{name}` has lost data: {what}")]
+    DataLoss {
+        /// The stream.
+        name: String,
+        /// What is gone, from where to where, and why.
+        what: String,
+    },
     /// An offset in the log is not one of this source.
     #[error("source `{name}` does not understand the logged offset {offset}")]
     ForeignOffset {
@@ -141,8 +159,9 @@ impl Hint for SourceError {
             Self::Database { source, .. } => source.fault(),
             Self::TableChanged { .. } => Fault::Query,
             Self::Plugin { source, .. } => source.fault(),
+            Self::Kafka { source, .. } => source.fault(),
             Self::BrokenWord { .. } => Fault::Plugin,
-            Self::Malformed { .. } | Self::Lost { .. } => Fault::Data,
+            Self::Malformed { .. } | Self::Lost { .. } | Self::DataLoss { .. } => Fault::Data,
             Self::Log { source: DurableError::Storage { .. }, .. } => Fault::Outside,
             Self::ForeignOffset { .. } | Self::Log { .. } | Self::Damaged { .. } => Fault::Corrupt,
         }
@@ -161,6 +180,11 @@ impl Hint for SourceError {
                     .into(),
             ),
             Self::Lost { .. } => Some("start a new checkpoint, or bring the rows back where they were".into()),
+            Self::Kafka { source, .. } => source.hint(),
+            Self::DataLoss { .. } => Some(
+                "set failOnDataLoss to false to go on with what is still there; the loss is then warned of and counted"
+                    .into(),
+            ),
             Self::Unavailable { action: "connect to", place, .. } => {
                 let port = place.rsplit(':').next().unwrap_or("PORT");
                 Some(format!("start a server there first, for example `nc -lk {port}`"))

@@ -55,6 +55,15 @@ pub trait SourceFactory: Send + Sync {
     /// # Errors
     /// As [`schema`](Self::schema), and when the place cannot be reached.
     fn open(&self, spec: &SourceSpec, context: SourceContext) -> Result<Box<dyn Source>, SourceError>;
+
+    /// Opens the source for a batch query or a table: it is read once, from its beginning to an end that
+    /// [`prepare_available_now`](Source::prepare_available_now) fixes. Some options mean something there only.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    fn open_bounded(&self, spec: &SourceSpec, context: SourceContext) -> Result<Box<dyn Source>, SourceError> {
+        self.open(spec, context)
+    }
 }
 
 /// The connectors of a host.

@@ -4,6 +4,7 @@ use crate::{Offset, SourceError};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use millstream_common::{Clock, DurableFiles, Options, ReadLimit, StopSignal};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a user says about a source, before it is opened.
@@ -101,6 +102,12 @@ pub trait Source: Send {
     /// The newest offset there is, regardless of limits: for progress. `None` when not known.
     fn newest_offset(&mut self) -> Option<Offset> {
         None
+    }
+
+    /// Figures of the source's own for progress, of a batch that ended at `at`.
+    fn metrics(&mut self, at: Option<&Offset>) -> BTreeMap<String, String> {
+        let _ = at;
+        BTreeMap::new()
     }
 
     /// The rows of (start, end], as a list of batches per input partition; the order of rows within a

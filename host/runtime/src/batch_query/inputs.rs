@@ -54,7 +54,7 @@ impl FrozenInputs {
                 stop: stop.clone(),
                 default_parallelism: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             };
-            let source = session.sources().factory(&stream.source)?.open(&stream.source, context)?;
+            let source = session.sources().factory(&stream.source)?.open_bounded(&stream.source, context)?;
             inputs.push((stream.source.name.clone(), Arc::new(FrozenInput::new(source)?)));
         }
         Ok(Self { inputs, _scratch: scratch })

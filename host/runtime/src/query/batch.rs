@@ -439,6 +439,7 @@ fn progress(
             name: running.name.clone(),
             description: running.source.description(),
             latest_offset: running.source.newest_offset().map(|offset| offset.0).or_else(|| range.end.clone()),
+            metrics: running.source.metrics(range.end.clone().map(Offset).as_ref()),
             start_offset: range.start,
             end_offset: range.end,
             num_input_rows: rows,

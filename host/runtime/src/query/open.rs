@@ -122,7 +122,8 @@ pub(super) fn read_table(session: &Session, spec: &SourceSpec, stop: &StopSignal
         stop: stop.clone(),
         default_parallelism: 1,
     };
-    let mut source = session.sources().factory(spec)?.open(spec, context)?;
+    let mut source = session.sources().factory(spec)?.open_bounded(spec, context)?;
+    source.prepare_available_now()?;
     let schema = source.schema();
     let all: Vec<usize> = (0..schema.fields().len()).collect();
     let rows: Vec<RecordBatch> = match source.latest_offset(None, ReadLimit::AllAvailable)? {

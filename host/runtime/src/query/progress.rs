@@ -134,6 +134,9 @@ pub struct SourceProgress {
     /// As for the whole batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processed_rows_per_second: Option<f64>,
+    /// Figures of the connector's own, such as Kafka's `maxOffsetsBehindLatest`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, String>,
 }
 
 /// The sink in a [`Progress`].

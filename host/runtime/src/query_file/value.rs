@@ -53,7 +53,10 @@ impl Value {
 /// Whether a name is one of those that secrets have. Its last part decides: tables before it are named by people.
 fn is_secret(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase().replace(['_', '-'], "");
+    let name = name.to_ascii_lowercase();
     name.starts_with("object_store.")
+        // Kafka's: their last part says nothing.
+        || ["sasl.jaas.config", "sasl.oauthbearer.config", "ssl.keystore.key", ".pem"].iter().any(|end| name.ends_with(end))
         || ["password", "secret", "token", "accesskey", "credential", "privatekey", "apikey"]
             .iter()
             .any(|word| last.contains(word))
@@ -68,6 +71,10 @@ mod tests {
         for name in ["object_store.aws_region", "sink.options.password", "source.a.options.api-key"] {
             assert_eq!(Value::new(name, "x", Origin::Default).value, "(hidden)", "{name}");
         }
+        for name in ["source.a.options.kafka.sasl.jaas.config", "sink.options.kafka.ssl.key.pem"] {
+            assert_eq!(Value::new(name, "x", Origin::Default).value, "(hidden)", "{name}");
+        }
+        assert_eq!(Value::new("source.a.options.kafka.sasl.username", "x", Origin::Default).value, "x");
         assert_eq!(Value::new("plugin.tokens.memory", "64 MiB", Origin::Default).value, "64 MiB");
     }
 }

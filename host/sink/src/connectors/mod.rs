@@ -6,6 +6,7 @@ mod database;
 pub mod file;
 pub mod foreach;
 pub mod foreach_batch;
+pub mod kafka;
 pub mod memory;
 pub mod mysql;
 pub mod noop;
@@ -16,8 +17,8 @@ use crate::SinkRegistry;
 use std::sync::Arc;
 
 impl SinkRegistry {
-    /// The connectors `console`, `memory`, `noop`, `file`, `parquet`, `json`, `csv` and `text`, writing to
-    /// standard output, to memory tables of their own, and to folders and object stores.
+    /// The connectors `console`, `memory`, `noop`, `kafka`, `file`, `parquet`, `json`, `csv` and `text`, writing to
+    /// standard output, to memory tables of their own, to topics, and to folders and object stores.
     pub fn with_builtins() -> Self {
         Self::with_builtins_over(memory::MemorySinkTables::new())
     }
@@ -30,6 +31,7 @@ impl SinkRegistry {
         registry.register("noop", Arc::new(noop::NoopSinkFactory));
         registry.register(mysql::FORMAT, Arc::new(mysql::MysqlSinkFactory::new()));
         registry.register(postgres::FORMAT, Arc::new(postgres::PostgresSinkFactory::new()));
+        registry.register("kafka", Arc::new(kafka::KafkaSinkFactory));
         registry.register("file", Arc::new(file::FileSinkFactory::new(None)));
         for format in file::FileFormat::ALL {
             registry.register(format.name(), Arc::new(file::FileSinkFactory::new(Some(format))));

@@ -5,6 +5,7 @@
 
 mod database;
 pub mod file;
+pub mod kafka;
 pub mod memory;
 pub mod mysql;
 pub mod plugin;
@@ -18,7 +19,8 @@ use file::{FileFormat, FileSourceFactory};
 use std::sync::Arc;
 
 impl SourceRegistry {
-    /// The connectors `file`, `text`, `json`, `csv`, `parquet`, `avro`, `orc`, `socket`, `rate`, `rate-micro-batch` and `plugin`.
+    /// The connectors `file`, `text`, `json`, `csv`, `parquet`, `avro`, `orc`, `kafka`, `postgresql` and `mysql` (tables),
+    /// `postgresql-cdc`, `mysql-cdc`, `socket`, `rate`, `rate-micro-batch` and `plugin`.
     /// The format `plugin` comes with the plugins of a query, memory streams are handles of the library: register a [`memory::MemoryStreams`] or a
     /// [`memory::MemoryStream`].
     pub fn with_builtins() -> Self {
@@ -31,6 +33,7 @@ impl SourceRegistry {
         registry.register(mysql::CDC_FORMAT, Arc::new(mysql::MysqlCdcFactory));
         registry.register(postgres::FORMAT, Arc::new(postgres::PostgresTableFactory));
         registry.register(postgres::CDC_FORMAT, Arc::new(postgres::PostgresCdcFactory));
+        registry.register("kafka", Arc::new(kafka::KafkaSourceFactory));
         registry.register("socket", Arc::new(socket::SocketSourceFactory));
         registry.register("rate", Arc::new(rate::RateSourceFactory));
         registry.register(plugin::FORMAT, Arc::new(plugin::PluginSourceFactory::default()));

@@ -1,0 +1,215 @@
+//! Batches as transactions: exactly once.
+
+use super::FORMAT;
+use super::columns::Columns;
+use super::config::{KafkaConfig, Transactional};
+use super::marker::Markers;
+use super::verdict::Verdict;
+use super::writer::{Reports, Trouble, Writer};
+use crate::{SinkBatch, SinkError};
+use arrow::array::RecordBatch;
+use millstream_client::kafka::KafkaError;
+use millstream_common::{BatchId, QueryId};
+use rdkafka::error::{KafkaError as ClientError, KafkaResult};
+use rdkafka::producer::{BaseProducer, Producer};
+use std::time::{Duration, Instant};
+use uuid::Uuid;
+
+/// How often a batch is written before its trouble is told.
+const ATTEMPTS: u32 = 4;
+/// How long to wait after the first trouble; longer after each further one.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Writes batches as transactions of one query.
+pub(super) struct Transactions {
+    config: KafkaConfig,
+    terms: Transactional,
+    query: QueryId,
+    /// This run of the query.
+    run: Uuid,
+    writer: Writer,
+    markers: Markers,
+    /// The last batch that is written.
+    last: Option<BatchId>,
+    /// The writer is of no use any more.
+    is_broken: bool,
+    /// Another run has taken over; this one does nothing any more, for a new client would lock out the other.
+    is_over: bool,
+}
+
+impl Transactions {
+    /// Ends what an earlier run has left open, locks it out, and asks for the last batch.
+    pub(super) fn open(config: KafkaConfig, terms: Transactional, query: QueryId) -> Result<Self, SinkError> {
+        let run = Uuid::new_v4();
+        let markers = Markers::new(&config, &terms, (query, run), false)?;
+        let writer = connect(&config, &terms, query)?;
+        let last = markers.last()?.map(|marker| marker.batch);
+        Ok(Self { config, terms, query, run, writer, markers, last, is_broken: false, is_over: false })
+    }
+
+    /// Writes a batch, unless it is there; answers how many rows it wrote.
+    pub(super) fn add(&mut self, batch: &SinkBatch<'_>, columns: &Columns) -> Result<u64, SinkError> {
+        if self.is_over {
+            return Err(self.taken_over("this run writes no more".into()));
+        }
+        if self.is_broken {
+            self.reconnect()?;
+        }
+        if self.last >= Some(batch.id) {
+            return Ok(0);
+        }
+        let rows = batch.rows.iter().map(RecordBatch::num_rows).sum::<usize>() as u64;
+        match self.last {
+            None if batch.id > BatchId::FIRST && !self.terms.goes_on_without_marker => {
+                return Err(self.markers.lost(batch.id));
+            }
+            Some(_) if rows == 0 => {
+                // Nothing could be there twice.
+                self.last = Some(batch.id);
+                return Ok(0);
+            }
+            _ => {}
+        }
+        let mut attempt = 1;
+        loop {
+            let Err(trouble) = self.attempt(batch, columns) else { break };
+            let error = self.recover(trouble)?;
+            if self.last >= Some(batch.id) {
+                // It had arrived, only the answer had not.
+                break;
+            }
+            if attempt == ATTEMPTS {
+                return Err(error.into());
+            }
+            tracing::warn!(batch = batch.id.0, attempt, "the batch is written once more: {error}");
+            std::thread::sleep(PAUSE * attempt);
+            attempt += 1;
+        }
+        self.last = Some(batch.id);
+        Ok(rows)
+    }
+
+    fn attempt(&mut self, batch: &SinkBatch<'_>, columns: &Columns) -> Result<(), Trouble> {
+        let action = format!("write batch {}", batch.id);
+        self.call(&action, |producer, _| producer.begin_transaction())?;
+        self.writer.write(batch, columns, self.config.topic.as_deref())?;
+        self.writer.drain(batch.id)?;
+        let (offsets, group) = self.markers.next(batch.id).map_err(|error| self.writer.trouble(&action, &error))?;
+        self.call(&action, |producer, timeout| producer.send_offsets_to_transaction(&offsets, &group, timeout))?;
+        self.call(&action, |producer, timeout| producer.commit_transaction(timeout))
+    }
+
+    /// Makes the next attempt possible, and answers why there must be one.
+    fn recover(&mut self, trouble: Trouble) -> Result<KafkaError, SinkError> {
+        match trouble {
+            Trouble::Rows(error) => {
+                self.abort()?;
+                Err(error)
+            }
+            Trouble::Client(Verdict::Fenced, error) => Err(self.taken_over(error.into())),
+            Trouble::Client(Verdict::GiveUp, error) => {
+                self.abort()?;
+                Err(error.into())
+            }
+            Trouble::Client(Verdict::Abort, error) => {
+                self.abort()?;
+                if self.is_broken {
+                    self.reconnect()?;
+                }
+                Ok(error)
+            }
+            Trouble::Client(Verdict::Again | Verdict::Reconnect, error) => {
+                self.reconnect()?;
+                Ok(error)
+            }
+        }
+    }
+
+    /// Ends the transaction so that nobody sees its records. A client that cannot is broken.
+    fn abort(&mut self) -> Result<(), SinkError> {
+        self.writer.discard();
+        match self.call("abort a batch", |producer, timeout| producer.abort_transaction(timeout)) {
+            Ok(()) => Ok(()),
+            Err(Trouble::Client(Verdict::Fenced, error)) => Err(self.taken_over(error.into())),
+            Err(trouble) => {
+                tracing::debug!("the transaction is left to the next client: {trouble:?}");
+                self.is_broken = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes a new client, which ends what the old one left, and asks what became of it.
+    fn reconnect(&mut self) -> Result<(), SinkError> {
+        self.is_broken = true;
+        // Whoever has taken over is not locked out by this run again.
+        let identity = (self.query, self.run);
+        let seen = Markers::new(&self.config, &self.terms, identity, true)?.last()?;
+        if let Some(marker) = seen
+            && Some(marker.batch) > self.last
+            && marker.run != Some(self.run)
+        {
+            return Err(self.taken_over(format!("it has written batch {}", marker.batch).into()));
+        }
+        self.writer = connect(&self.config, &self.terms, self.query)?;
+        let last = self.markers.last()?.map(|marker| marker.batch);
+        // Batches without rows leave no marker.
+        self.last = self.last.max(last);
+        self.is_broken = false;
+        Ok(())
+    }
+
+    /// Calls the client until it has an answer.
+    fn call(
+        &self,
+        action: &str,
+        call: impl Fn(&BaseProducer<Reports>, Duration) -> KafkaResult<()>,
+    ) -> Result<(), Trouble> {
+        again(&self.writer, self.config.client.timeout(), action, call)
+    }
+
+    fn taken_over(&mut self, source: Box<dyn std::error::Error + Send + Sync>) -> SinkError {
+        self.is_over = true;
+        SinkError::TakenOver { sink: FORMAT.into(), place: self.markers.place(), query: self.query, source }
+    }
+}
+
+/// A client for the transactions of a query, which locks out the one before.
+fn connect(config: &KafkaConfig, terms: &Transactional, query: QueryId) -> Result<Writer, SinkError> {
+    let mut writer = Writer::new(config, Some(&terms.transaction(query)))?;
+    let told = |trouble| match trouble {
+        Trouble::Rows(error) => error,
+        Trouble::Client(_, error) => error.into(),
+    };
+    writer.find(&terms.marker_topic).map_err(told)?;
+    if let Some(topic) = &config.topic {
+        writer.find(topic).map_err(told)?;
+    }
+    let action = format!("take over the transactions `{}`", terms.transaction(query));
+    let begun =
+        again(&writer, config.client.timeout(), &action, |producer, timeout| producer.init_transactions(timeout));
+    begun.map_err(told)?;
+    Ok(writer)
+}
+
+/// Calls a client until it has an answer, or not in time: then nobody knows what became of it.
+fn again(
+    writer: &Writer,
+    timeout: Duration,
+    action: &str,
+    call: impl Fn(&BaseProducer<Reports>, Duration) -> KafkaResult<()>,
+) -> Result<(), Trouble> {
+    let begin = Instant::now();
+    loop {
+        let error: ClientError = match call(&writer.producer, timeout) {
+            Ok(()) => return Ok(()),
+            Err(error) => error,
+        };
+        match writer.trouble(action, &error) {
+            Trouble::Client(Verdict::Again, _) if begin.elapsed() < timeout => {
+                writer.producer.poll(Duration::from_millis(20));
+            }
+            trouble => return Err(trouble),
+        }
+    }
+}
