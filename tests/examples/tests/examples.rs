@@ -65,6 +65,42 @@ fn ad_clicks_tells_of_a_click_or_that_there_was_none() {
 }
 
 #[test]
+fn kafka_word_count_counts_what_is_sent_to_a_topic() {
+    let output = run("kafka-word-count");
+    assert!(output.contains("|    hello|    4|"), "{output}");
+}
+
+#[test]
+fn kafka_page_heat_has_each_visit_once_though_the_query_is_killed() {
+    let output = run("kafka-page-heat");
+    assert!(output.contains("2400 visits were sent, 2400 records are in the topic"), "{output}");
+}
+
+#[test]
+fn word_count_into_mysql_agrees_with_other_programs() {
+    let output = run("word-count-into-mysql");
+    assert!(output.contains("the 13857"), "{output}");
+}
+
+#[test]
+fn orders_mirror_is_as_the_table_is() {
+    let output = run("orders-mirror");
+    assert!(output.contains("40|dee|new|78.00"), "{output}");
+}
+
+#[test]
+fn page_heat_window_has_the_heat_of_the_last_minute() {
+    let output = run("page-heat-window");
+    assert!(output.contains("(047.html,4237.2"), "{output}");
+}
+
+#[test]
+fn page_heat_state_goes_on_after_a_kill() {
+    let output = run("page-heat-state");
+    assert!(output.contains("047.html 4237.26"), "{output}");
+}
+
+#[test]
 fn every_example_is_run_here_and_told_of() {
     let tests = include_str!("examples.rs");
     for entry in std::fs::read_dir(root().join("examples")).unwrap() {
