@@ -2,6 +2,9 @@
 
 use rdkafka::error::{KafkaError as ClientError, RDKafkaErrorCode as Code};
 
+/// What brokers before 2.7 say for a producer that another has taken over: the number that Kafka's protocol has for it.
+const OUTDATED: i32 = 47;
+
 /// What to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
@@ -42,7 +45,7 @@ pub(super) fn verdict(error: &ClientError, fatal: Option<Code>) -> Verdict {
 }
 
 fn is_fence(code: Code) -> bool {
-    matches!(code, Code::Fenced | Code::ProducerFenced | Code::InvalidProducerEpoch)
+    matches!(code, Code::Fenced | Code::ProducerFenced) || code as i32 == OUTDATED
 }
 
 /// Whether the batch, the topic or the user is the reason.
