@@ -2,6 +2,7 @@
 //! [`contract`](crate::contract). Connectors know nothing of each other.
 
 pub mod console;
+pub mod delta;
 pub mod file;
 pub mod foreach;
 pub mod foreach_batch;
@@ -13,8 +14,8 @@ use crate::SinkRegistry;
 use std::sync::Arc;
 
 impl SinkRegistry {
-    /// The connectors `console`, `memory`, `noop`, `file`, `parquet`, `json`, `csv` and `text`, writing to
-    /// standard output, to memory tables of their own, and to folders and object stores.
+    /// The connectors `console`, `memory`, `noop`, `delta`, `file`, `parquet`, `json`, `csv`, `text` and `avro`, writing
+    /// to standard output, to memory tables of their own, and to folders and object stores.
     pub fn with_builtins() -> Self {
         Self::with_builtins_over(memory::MemorySinkTables::new())
     }
@@ -23,6 +24,7 @@ impl SinkRegistry {
     pub fn with_builtins_over(tables: memory::MemorySinkTables) -> Self {
         let mut registry = Self::empty();
         registry.register("console", Arc::new(console::ConsoleSinkFactory::stdout()));
+        registry.register("delta", Arc::new(delta::DeltaSinkFactory));
         registry.register("memory", Arc::new(tables));
         registry.register("noop", Arc::new(noop::NoopSinkFactory));
         registry.register("file", Arc::new(file::FileSinkFactory::new(None)));

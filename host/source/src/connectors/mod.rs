@@ -3,6 +3,7 @@
 //! A folder holds the options of the connector (`config`), the source itself, and its tests; each passes the
 //! suite in [`contract`](crate::contract). Connectors know nothing of each other.
 
+pub mod delta;
 pub mod file;
 pub mod memory;
 pub mod plugin;
@@ -15,7 +16,7 @@ use file::{FileFormat, FileSourceFactory};
 use std::sync::Arc;
 
 impl SourceRegistry {
-    /// The connectors `file`, `text`, `json`, `csv`, `parquet`, `socket`, `rate`, `rate-micro-batch` and `plugin`.
+    /// The connectors `delta`, `file`, `text`, `json`, `csv`, `parquet`, `socket`, `rate`, `rate-micro-batch` and `plugin`.
     /// The format `plugin` comes with the plugins of a query, memory streams are handles of the library: register a [`memory::MemoryStreams`] or a
     /// [`memory::MemoryStream`].
     pub fn with_builtins() -> Self {
@@ -24,6 +25,7 @@ impl SourceRegistry {
         for format in [FileFormat::Text, FileFormat::Json, FileFormat::Csv, FileFormat::Parquet] {
             registry.register(format.name(), Arc::new(FileSourceFactory::new(Some(format))));
         }
+        registry.register("delta", Arc::new(delta::DeltaSourceFactory));
         registry.register("socket", Arc::new(socket::SocketSourceFactory));
         registry.register("rate", Arc::new(rate::RateSourceFactory));
         registry.register(plugin::FORMAT, Arc::new(plugin::PluginSourceFactory::default()));

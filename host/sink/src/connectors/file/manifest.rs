@@ -3,6 +3,7 @@
 //! A manifest is a header line with a checksum and one JSON object: query, batch, rows, and per file its name, rows
 //! and bytes.
 
+use super::log::Added;
 use crate::SinkError;
 use bytes::Bytes;
 use millstream_common::{BatchId, DurableError, DurableFiles, QueryId};
@@ -94,8 +95,35 @@ pub(super) fn read(files: &dyn DurableFiles, batch: BatchId) -> Result<Committed
 }
 
 /// Writes the manifest of a batch: afterwards the batch is in the output.
-pub(super) fn write(files: &dyn DurableFiles, manifest: &CommittedBatch) -> Result<(), DurableError> {
-    files.put_new(&path(manifest.batch), seal(manifest))
+pub(super) fn add(files: &dyn DurableFiles, manifest: &CommittedBatch) -> Result<Added, SinkError> {
+    let path = path(manifest.batch);
+    match files.put_new(&path, seal(manifest)) {
+        Ok(()) => Ok(Added::Now),
+        Err(DurableError::Exists { .. }) => {
+            let earlier = read(files, manifest.batch)?;
+            if earlier.query != manifest.query {
+                let (place, owner) = (files.location(), earlier.query);
+                return Err(SinkError::Foreign { sink: "file".to_owned(), place, owner, query: manifest.query });
+            }
+            Ok(Added::Before(earlier.files.into_iter().map(|file| file.name).collect()))
+        }
+        Err(error) => Err(SinkError::Unavailable {
+            sink: "file".to_owned(),
+            action: "write",
+            place: full(files, &path),
+            batch: manifest.batch,
+            source: Box::new(error),
+        }),
+    }
+}
+
+/// Whether a query has the output.
+pub(super) fn is_owned(files: &dyn DurableFiles) -> Result<bool, SinkError> {
+    match files.get(OWNER) {
+        Ok(_) => Ok(true),
+        Err(DurableError::Missing { .. }) => Ok(false),
+        Err(error) => Err(open_error(files, "read", OWNER, error)),
+    }
 }
 
 /// Takes the output for `query`, or finds that it has it.

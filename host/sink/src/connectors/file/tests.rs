@@ -273,9 +273,12 @@ fn options_and_columns_that_do_not_fit_are_refused() {
         SinkRegistry::with_builtins().factory(&spec).unwrap().check(&spec).unwrap_err().to_string()
     };
     assert!(message("parquet", "compression", "rar").contains("snappy"));
-    assert!(message("json", "partitionBy", "x").contains("unknown"));
+    assert!(message("json", "partitionBy", "x,,y").contains("commas between"));
+    assert!(message("json", "compression", "bzip2").contains("none or gzip"));
+    assert!(message("json", "targetFileSize", "0").contains("128mb"));
+    assert!(message("json", "retention", "-3").contains("above 0"));
     assert!(message("csv", "sep", "").contains("empty"));
-    assert!(message("file", "format", "orc").contains("parquet, json, csv or text"));
+    assert!(message("file", "format", "orc").contains("parquet, json, csv, text or avro"));
     assert!(message("text", "path", "").contains("empty"));
     let mut text = spec("file", "x");
     text.options.set("format", "text");
