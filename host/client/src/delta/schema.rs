@@ -42,9 +42,9 @@ fn has_no_form(data_type: &DataType) -> bool {
 /// Whether two types of Delta hold the same values, whatever they say of nulls and metadata.
 pub fn same_type(one: &KernelType, other: &KernelType) -> bool {
     match (one, other) {
-        (KernelType::Array(one), KernelType::Array(other)) => same_type(one.element_type(), other.element_type()),
+        (KernelType::Array(one), KernelType::Array(other)) => same_type(&one.element_type, &other.element_type),
         (KernelType::Map(one), KernelType::Map(other)) => {
-            same_type(one.key_type(), other.key_type()) && same_type(one.value_type(), other.value_type())
+            same_type(&one.key_type, &other.key_type) && same_type(&one.value_type, &other.value_type)
         }
         (KernelType::Struct(one), KernelType::Struct(other)) => {
             one.num_fields() == other.num_fields()

@@ -91,7 +91,7 @@ fn check_partition_columns(table: &delta_kernel::schema::StructType, names: &[St
 fn check_layout(config: &DeltaConfig, snapshot: &SnapshotRef) -> Result<(), SinkError> {
     let there = snapshot.table_configuration().logical_partition_columns();
     match &config.partition_by {
-        Some(wanted) if wanted != there => {
+        Some(wanted) if wanted.as_slice() != there => {
             let there = if there.is_empty() { "no column".to_owned() } else { format!("`{}`", there.join(", ")) };
             let wanted = wanted.join(", ");
             Err(unfit(format!("option `partitionBy` is `{wanted}`, and the table is partitioned by {there}")))
@@ -230,7 +230,8 @@ impl DeltaSink {
             let context = self.table.apart("write", || builder.build()).map_err(write)?;
             let (engine, rows) = (Arc::clone(self.table.engine()), ArrowEngineData::new(part.rows));
             let added = self.table.wait("write", async move { engine.write_parquet(&rows, &context).await });
-            let added = self.table.apart("write", || ArrowEngineData::try_from_engine_data(added?));
+            let added = added.map_err(write)?;
+            let added = self.table.apart("write", || ArrowEngineData::try_from_engine_data(added));
             adds.push(added.map_err(write)?.record_batch().clone());
         }
         Ok(Written { shape: (snapshot.schema(), names), adds })

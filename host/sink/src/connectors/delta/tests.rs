@@ -2,6 +2,7 @@ use super::*;
 use crate::contract::{Subject, schema, sink};
 use crate::{Sink, SinkBatch, SinkContext, SinkError, SinkFactory, SinkRegistry, SinkSpec};
 use arrow::array::{ArrayRef, AsArray, Date32Array, Int64Array, RecordBatch, StringArray};
+use delta_kernel::Engine;
 use delta_kernel::engine::arrow_data::ArrowEngineData;
 use millstream_client::delta::DeltaTable;
 use millstream_common::{BatchId, ManualClock, Options, OutputMode, QueryId};
@@ -34,7 +35,7 @@ fn rows(path: &str) -> Vec<RecordBatch> {
     table
         .apart("read", || {
             let scan = snapshot.scan_builder().build()?;
-            let engine = Arc::clone(table.engine());
+            let engine: Arc<dyn Engine> = Arc::clone(table.engine()) as _;
             let batches = scan.execute(engine)?;
             batches.map(|data| Ok(ArrowEngineData::try_from_engine_data(data?)?.record_batch().clone())).collect()
         })

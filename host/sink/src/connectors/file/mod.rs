@@ -21,6 +21,7 @@ pub(crate) mod encode;
 mod log;
 mod manifest;
 mod partition;
+mod segments;
 mod sink;
 mod spark_log;
 #[cfg(test)]
@@ -28,5 +29,6 @@ mod tests;
 
 pub use config::FileFormat;
 pub use manifest::{CommittedBatch, CommittedFile, read_committed, read_committed_in};
+pub use segments::CommittedBatches;
 pub use sink::{FileSinkFactory, OpenFiles};
 pub use spark_log::{SparkFile, read_spark_log};

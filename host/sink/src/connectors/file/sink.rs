@@ -2,7 +2,7 @@
 
 use super::config::{FileConfig, FileFormat};
 use super::encode::{EncodeError, FileEncoder};
-use super::log::{Added, FileLog};
+use super::log::{Added, FileLog, ManifestLog};
 use super::manifest::{self, CommittedBatch, CommittedFile};
 use super::partition::{Partition, Partitioning};
 use super::spark_log::SparkLog;
@@ -76,11 +76,11 @@ impl SinkFactory for FileSinkFactory {
     fn open(&self, spec: &SinkSpec, context: SinkContext) -> Result<Box<dyn Sink>, SinkError> {
         let config = FileConfig::new(spec, self.format)?;
         let files = self.files(&config)?;
-        let log = log(&config, context.clock);
+        let log = log(&config, Arc::clone(&context.clock));
         log.check_form(files.as_ref(), config.format.name(), Some(context.query))?;
         manifest::claim(files.as_ref(), config.format.name(), context.query)?;
         let latest = log.latest(files.as_ref())?;
-        let sink = FileSink { config, files, log, query: context.query, latest, tried: Vec::new() };
+        let sink = FileSink { config, files, log, query: context.query, clock: context.clock, latest, tried: Vec::new() };
         sink.remove_orphans()?;
         Ok(Box::new(sink))
     }
@@ -88,10 +88,11 @@ impl SinkFactory for FileSinkFactory {
 
 /// The form of log that the options ask for.
 fn log(config: &FileConfig, clock: Arc<dyn Clock>) -> FileLog {
+    let (interval, retention_ms) = (config.compact_interval, config.retention_ms);
     if config.spark_metadata {
-        FileLog::Spark(SparkLog { interval: config.compact_interval, retention_ms: config.retention_ms, clock })
+        FileLog::Spark(SparkLog { interval, retention_ms, clock })
     } else {
-        FileLog::Manifests
+        FileLog::Manifests(ManifestLog { interval, retention_ms, clock })
     }
 }
 
@@ -108,6 +109,7 @@ struct FileSink {
     files: Arc<dyn DurableFiles>,
     log: FileLog,
     query: QueryId,
+    clock: Arc<dyn Clock>,
     /// The newest batch in the output.
     latest: Option<BatchId>,
     /// Files that attempts at the next batch have written, in this run.
@@ -266,7 +268,8 @@ impl Sink for FileSink {
         }
         let files = self.write_files(batch)?;
         let rows = files.iter().map(|file| file.rows).sum();
-        let written = CommittedBatch { query: self.query, batch: batch.id, rows, files };
+        let (query, committed_ms) = (self.query, self.clock.now_ms());
+        let written = CommittedBatch { query, batch: batch.id, rows, files, committed_ms };
         // When this fails the batch may be in the log all the same, so its files must stay.
         let (counted, rows) = match self.log.add(self.files.as_ref(), self.latest, &written)? {
             Added::Now => (written.files.into_iter().map(|file| file.name).collect(), rows),

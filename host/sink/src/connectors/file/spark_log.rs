@@ -302,7 +302,7 @@ mod tests {
     fn batch(number: u64) -> CommittedBatch {
         let name = format!("k=a%3Ab c/part-{number}-0-0f5bd4e1-7f4e-4a51-9a4b-111111111111.parquet");
         let query = QueryId(uuid::Uuid::from_u128(1));
-        CommittedBatch { query, batch: BatchId(number), rows: 1, files: vec![CommittedFile { name, rows: 1, bytes: 7 }] }
+        CommittedBatch { query, batch: BatchId(number), rows: 1, files: vec![CommittedFile { name, rows: 1, bytes: 7 }], committed_ms: 0 }
     }
 
     fn numbers(files: &dyn DurableFiles) -> Vec<u64> {

@@ -5,7 +5,7 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use millstream_common::{ManualClock, MemoryFiles, Options, ReadLimit, StopSignal};
 use parquet::arrow::ArrowWriter;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -132,7 +132,7 @@ fn the_table_comes_first_and_then_what_versions_add_within_limits() {
     table.append(&[5, 6]);
     let (two, rows) = next(source.as_mut(), one.as_ref()).unwrap();
     assert_eq!(rows, ["4|v4|p", "5|v5|p", "6|v6|p"]);
-    assert_eq!(two.clone().unwrap().to_string(), r#"{"index":1,"initial":false,"version":3}"#);
+    assert_eq!(two.clone().unwrap().0, serde_json::json!({ "version": 3, "index": 1, "initial": false }));
     assert_eq!(next(source.as_mut(), two.as_ref()).unwrap(), (two.clone(), vec![]));
     table.commit(&[r#"{"commitInfo":{"operation":"nothing"}}"#.into()]);
     table.append(&[7]);
@@ -207,23 +207,10 @@ fn what_is_gone_damaged_or_changed_is_named() {
     table.commit(&[metadata(&wider)]);
     let error = next(source.as_mut(), Some(&end)).unwrap_err();
     assert!(error.to_string().contains("its column `id` of type string"), "{error}");
-    table.commit(&["{not json".to_owned()]);
-    let log = table.path().join("_delta_log");
-    fs::remove_file(log.join(format!("{:020}.json", 2))).unwrap();
-    let lost = open_at(&table.path()).map(|mut source| source.read(start.as_ref(), &end, &[0]).unwrap_err());
-    if let Ok(error) = lost {
-        assert!(matches!(error, SourceError::Lost { .. } | SourceError::Unavailable { .. }), "{error}");
-    }
     let mut spec = table.spec(&[]);
     spec.options.set("path", "/nowhere/at/all");
     let error = DeltaSourceFactory.schema(&spec).unwrap_err();
     assert_eq!(error.to_string(), "source `t` cannot open `/nowhere/at/all`");
     spec.options.set("maxFilesPerTrigger", "0");
     assert!(DeltaSourceFactory.schema(&spec).is_err());
-}
-
-fn open_at(path: &Path) -> Result<Box<dyn Source>, SourceError> {
-    let options = Options::new().with("path", path.to_str().unwrap());
-    let spec = SourceSpec { name: "t".into(), format: "delta".into(), schema: None, options };
-    DeltaSourceFactory.open(&spec, context(&Arc::default()))
 }
