@@ -25,7 +25,9 @@ fn python() -> Result<PathBuf> {
     }
     let python = millstream_wasm::toolchains_dir().join("spark/bin/python");
     if !python.exists() {
-        bail!("Spark is not here: run `./x toolchain`, which gets it, or set MILLSTREAM_TEST_SPARK to a Python with pyspark");
+        bail!(
+            "Spark is not here: run `./x toolchain`, which gets it, or set MILLSTREAM_TEST_SPARK to a Python with pyspark"
+        );
     }
     Ok(python)
 }

@@ -94,8 +94,7 @@ impl Stage {
 
     fn live(&self, files: &Arc<FaultyFiles>, batches: u64) -> Result<()> {
         let options = Options::new().with("rowsPerBatch", ROWS.to_string());
-        let source =
-            SourceSpec { name: "numbers".into(), format: "rate-micro-batch".into(), schema: None, options };
+        let source = SourceSpec { name: "numbers".into(), format: "rate-micro-batch".into(), schema: None, options };
         let stream = StreamSpec { source, event_time: None, drop_duplicates: None };
         let spec = QuerySpec {
             mode: self.mode,

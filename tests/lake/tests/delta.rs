@@ -25,7 +25,10 @@ fn the_python_package_reads_exactly_what_was_written_through_crashes() {
     let writes = whole.run(4, None).unwrap();
     let expected = readers.delta(&whole.output()).unwrap();
     assert_eq!(expected.len(), 24);
-    assert!(expected[0].starts_with(r#"{"at": "1970-01-01 00:00:00+00:00", "d": "0.00", "k": "0", "l": [0, null], "s":"#), "{expected:?}");
+    assert!(
+        expected[0].starts_with(r#"{"at": "1970-01-01 00:00:00+00:00", "d": "0.00", "k": "0", "l": [0, null], "s":"#),
+        "{expected:?}"
+    );
     let about = readers.about_delta(&whole.output()).unwrap();
     assert_eq!(about["partition_columns"], json!(["k"]));
     assert_eq!(about["version"], 4);
@@ -143,5 +146,8 @@ fn what_one_query_writes_another_reads() {
     }
     assert_eq!((batches, rows.len()), (3, 12));
     rows.sort();
-    assert!(rows[0].starts_with("0|0|1970-01-01T00:00:00|0.00|[0, -]|{x: 0, y: z}") || rows[0].starts_with("0|0|"), "{rows:?}");
+    assert!(
+        rows[0].starts_with("0|0|1970-01-01T00:00:00|0.00|[0, -]|{x: 0, y: z}") || rows[0].starts_with("0|0|"),
+        "{rows:?}"
+    );
 }

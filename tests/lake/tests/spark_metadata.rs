@@ -46,7 +46,8 @@ fn plant_strays(output: &Path, ending: &str) {
     };
     let data = fs::read_dir(&folder).unwrap().flatten().map(|entry| entry.path());
     let Some(data) = data.into_iter().find(|path| path.to_string_lossy().ends_with(ending)) else { return };
-    fs::copy(&data, folder.join(format!("part-00000-0f5bd4e1-7f4e-4a51-9a4b-111111111111-c000.snappy.{ending}"))).unwrap();
+    fs::copy(&data, folder.join(format!("part-00000-0f5bd4e1-7f4e-4a51-9a4b-111111111111-c000.snappy.{ending}")))
+        .unwrap();
     fs::copy(&data, folder.join(format!("part-99-0-0f5bd4e1-7f4e-4a51-9a4b-111111111111.{ending}"))).unwrap();
 }
 

@@ -55,9 +55,10 @@ impl DeltaError {
 fn is_io(error: &KernelError) -> bool {
     match error {
         KernelError::Backtraced { source, .. } => is_io(source),
-        KernelError::IOError(_) | KernelError::ObjectStore(_) | KernelError::Reqwest(_) | KernelError::JoinFailure(_) => {
-            true
-        }
+        KernelError::IOError(_)
+        | KernelError::ObjectStore(_)
+        | KernelError::Reqwest(_)
+        | KernelError::JoinFailure(_) => true,
         _ => false,
     }
 }

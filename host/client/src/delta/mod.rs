@@ -7,7 +7,7 @@
 //! ([`apart`](DeltaTable::apart)); what panics there is an error here. Passwords and keys are in options only, and
 //! neither places nor errors show options.
 //!
-//! It writes nothing.
+//! It writes nothing; at most it makes an empty folder.
 
 mod error;
 mod schema;

@@ -31,9 +31,10 @@ pub fn kernel_schema(schema: &Schema) -> Result<StructType, ArrowError> {
 fn has_no_form(data_type: &DataType) -> bool {
     match data_type {
         DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 | DataType::Null => true,
-        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) | DataType::Map(item, _) => {
-            has_no_form(item.data_type())
-        }
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::Map(item, _) => has_no_form(item.data_type()),
         DataType::Struct(fields) => fields.iter().any(|field| has_no_form(field.data_type())),
         _ => false,
     }
@@ -48,9 +49,10 @@ pub fn same_type(one: &KernelType, other: &KernelType) -> bool {
         }
         (KernelType::Struct(one), KernelType::Struct(other)) => {
             one.num_fields() == other.num_fields()
-                && one.fields().zip(other.fields()).all(|(one, other)| {
-                    one.name() == other.name() && same_type(one.data_type(), other.data_type())
-                })
+                && one
+                    .fields()
+                    .zip(other.fields())
+                    .all(|(one, other)| one.name() == other.name() && same_type(one.data_type(), other.data_type()))
         }
         (one, other) => one == other,
     }

@@ -9,7 +9,7 @@ use delta_kernel_default_engine::storage::store_from_url_opts;
 use delta_kernel_default_engine::{DefaultEngine, DefaultEngineBuilder};
 use millstream_common::Options;
 use std::future::Future;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use tokio::runtime::{Builder, Runtime};
 use url::Url;
@@ -52,7 +52,8 @@ impl DeltaTable {
             None => Some(location.strip_prefix("file:").unwrap_or(location).to_owned()),
             Some(("file", _)) => {
                 let url = Url::parse(location).map_err(|error| refused(error.to_string()))?;
-                let path = url.to_file_path().map_err(|()| refused("the URL names no folder of this machine".into()))?;
+                let path =
+                    url.to_file_path().map_err(|()| refused("the URL names no folder of this machine".into()))?;
                 Some(path.to_string_lossy().into_owned())
             }
             Some(_) => None,
@@ -102,11 +103,29 @@ impl DeltaTable {
         &self.engine
     }
 
+    /// The folder, when it is one of this machine.
+    fn folder(&self) -> Option<PathBuf> {
+        if self.url.scheme() == "file" { self.url.to_file_path().ok() } else { None }
+    }
+
+    /// Makes the folder for a table that is to be, where there must be one.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn make_folder(&self) -> Result<(), DeltaError> {
+        let Some(folder) = self.folder() else { return Ok(()) };
+        std::fs::create_dir_all(folder).map_err(|error| self.failed("make a folder for", KernelError::IOError(error)))
+    }
+
     /// The table as it is now, or at a version; `None` when there is none.
     ///
     /// # Errors
     /// When its log cannot be read, is damaged, or asks for what the kernel does not know.
     pub fn snapshot(&self, version: Option<u64>) -> Result<Option<SnapshotRef>, DeltaError> {
+        // The kernel takes a folder of this machine that is not there for a mistake.
+        if version.is_none() && self.folder().is_some_and(|folder| !folder.exists()) {
+            return Ok(None);
+        }
         self.apart("read the log of", || {
             let mut builder = Snapshot::builder_for(self.url.as_str());
             if let Some(version) = version {
@@ -125,9 +144,7 @@ impl DeltaTable {
     /// # Errors
     /// As [`snapshot`](Self::snapshot).
     pub fn newer(&self, snapshot: &SnapshotRef) -> Result<SnapshotRef, DeltaError> {
-        self.apart("read the log of", || {
-            Snapshot::builder_from(Arc::clone(snapshot)).build(self.engine.as_ref())
-        })
+        self.apart("read the log of", || Snapshot::builder_from(Arc::clone(snapshot)).build(self.engine.as_ref()))
     }
 
     /// Runs work of the kernel on a thread of its own, which may wait for the kernel's runtime whatever the caller's is.

@@ -55,7 +55,10 @@ impl TableColumns {
             let at = query.fields().iter().position(|column| column.name() == field.name());
             let Some(column) = ours.field(field.name()) else {
                 if !field.is_nullable() {
-                    return Err(format!("the table's column `{}` cannot be null; select one of that name", field.name()));
+                    return Err(format!(
+                        "the table's column `{}` cannot be null; select one of that name",
+                        field.name()
+                    ));
                 }
                 found.push(None);
                 continue;
@@ -139,7 +142,9 @@ fn scalar(array: &dyn Array, row: usize, data_type: &DataType) -> Result<Scalar,
         (DataType::Primitive(PrimitiveType::Boolean), _) => Scalar::Boolean(array.as_boolean().value(row)),
         (DataType::Primitive(PrimitiveType::Byte), _) => Scalar::Byte(array.as_primitive::<Int8Type>().value(row)),
         (DataType::Primitive(PrimitiveType::Short), _) => Scalar::Short(array.as_primitive::<Int16Type>().value(row)),
-        (DataType::Primitive(PrimitiveType::Integer), _) => Scalar::Integer(array.as_primitive::<Int32Type>().value(row)),
+        (DataType::Primitive(PrimitiveType::Integer), _) => {
+            Scalar::Integer(array.as_primitive::<Int32Type>().value(row))
+        }
         (DataType::Primitive(PrimitiveType::Long), _) => Scalar::Long(array.as_primitive::<Int64Type>().value(row)),
         (DataType::Primitive(PrimitiveType::Float), _) => Scalar::Float(array.as_primitive::<Float32Type>().value(row)),
         (DataType::Primitive(PrimitiveType::Double), _) => {

@@ -10,7 +10,7 @@ use delta_kernel::engine::arrow_data::ArrowEngineData;
 use delta_kernel::snapshot::SnapshotRef;
 use delta_kernel::transaction::create_table::create_table;
 use delta_kernel::transaction::data_layout::DataLayout;
-use delta_kernel::transaction::{CommitResult, Transaction, UpdateTableOperation};
+use delta_kernel::transaction::{CommitResult, Transaction, UpdateTableOperation, WriteState};
 use delta_kernel::{EngineData, KernelError};
 use millstream_client::delta::{DeltaError, DeltaTable};
 use millstream_common::{BatchId, Clock, OutputMode, QueryId};
@@ -146,6 +146,7 @@ impl DeltaSink {
         let columns = new_table(batch.schema).map_err(unfit)?;
         let names = self.config.partition_by.clone().unwrap_or_default();
         check_partition_columns(&columns, &names)?;
+        self.table.make_folder().map_err(|error| self.failed("make", batch.id, error))?;
         let made = self.table.apart("make", || {
             let engine = self.table.engine().as_ref();
             let mut builder = create_table(self.table.url().as_str(), Arc::new(columns), ENGINE_INFO, false);
@@ -170,16 +171,20 @@ impl DeltaSink {
             return Ok(known >= Some(batch));
         }
         let query = self.query.to_string();
-        let version = self.table.apart("read the log of", || {
-            snapshot.get_app_id_version(&query, self.table.engine().as_ref())
-        });
+        let version =
+            self.table.apart("read the log of", || snapshot.get_app_id_version(&query, self.table.engine().as_ref()));
         let version = version.map_err(|error| self.failed("read", batch, error))?;
         let known = version.and_then(|version| u64::try_from(version).ok()).map(BatchId);
         self.known = Some(known);
         Ok(known >= Some(batch))
     }
 
-    fn begin(&self, snapshot: &SnapshotRef, batch: &SinkBatch<'_>) -> Result<Transaction, SinkError> {
+    /// A transaction on the table as it is in `snapshot`, and what files for it must be like.
+    fn begin(
+        &self,
+        snapshot: &SnapshotRef,
+        batch: &SinkBatch<'_>,
+    ) -> Result<(Transaction, Arc<WriteState>), SinkError> {
         let append = batch.mode == OutputMode::Append;
         let version = i64::try_from(batch.id.0).unwrap_or(i64::MAX);
         let parameters = [
@@ -203,7 +208,8 @@ impl DeltaSink {
                     transaction.remove_files(metadata?.scan_files);
                 }
             }
-            Ok(transaction)
+            let state = transaction.write_state()?;
+            Ok((transaction, state))
         });
         begun.map_err(|error| self.failed("write", batch.id, error))
     }
@@ -211,7 +217,7 @@ impl DeltaSink {
     /// Writes the rows into files that nobody knows of yet.
     fn write_files(
         &self,
-        transaction: &Transaction,
+        state: &Arc<WriteState>,
         snapshot: &SnapshotRef,
         batch: &SinkBatch<'_>,
     ) -> Result<Written, SinkError> {
@@ -220,7 +226,6 @@ impl DeltaSink {
         let parts = columns.parts(batch.rows, batch.schema, self.config.max_rows);
         let parts = parts.map_err(|error| unfit(error.to_string()))?;
         let write = |error| self.failed("write", batch.id, error);
-        let state = self.table.apart("write", || transaction.write_state()).map_err(write)?;
         let mut adds = Vec::new();
         for part in parts {
             let mut builder = state.write_context_builder();
@@ -243,11 +248,11 @@ impl DeltaSink {
         if self.is_there(&snapshot, batch.id)? {
             return Ok(Attempt::Before);
         }
-        let mut transaction = self.begin(&snapshot, batch)?;
+        let (mut transaction, state) = self.begin(&snapshot, batch)?;
         let names = snapshot.table_configuration().logical_partition_columns();
         let fits = written.as_ref().is_some_and(|written| written.shape == (snapshot.schema(), names.to_vec()));
         if !fits {
-            *written = Some(self.write_files(&transaction, &snapshot, batch)?);
+            *written = Some(self.write_files(&state, &snapshot, batch)?);
         }
         for add in written.iter().flat_map(|written| &written.adds) {
             transaction.add_files(Box::new(ArrowEngineData::new(add.clone())) as Box<dyn EngineData>);
@@ -278,9 +283,9 @@ impl DeltaSink {
         if interval == 0 || commits < interval {
             return;
         }
-        let made = self.table.apart("make a checkpoint of", || {
-            snapshot.checkpoint(self.table.engine().as_ref(), None).map(drop)
-        });
+        let made = self
+            .table
+            .apart("make a checkpoint of", || snapshot.checkpoint(self.table.engine().as_ref(), None).map(drop));
         if let Err(error) = made {
             tracing::warn!(table = self.table.place(), %error, "the log of a Delta table could not be summed up");
         }
@@ -337,7 +342,13 @@ impl Sink for DeltaSink {
         }
         let error = Crowded { attempts: ATTEMPTS };
         let place = self.table.place().to_owned();
-        Err(SinkError::Unavailable { sink: NAME.to_owned(), action: "write", place, batch: batch.id, source: Box::new(error) })
+        Err(SinkError::Unavailable {
+            sink: NAME.to_owned(),
+            action: "write",
+            place,
+            batch: batch.id,
+            source: Box::new(error),
+        })
     }
 }
 

@@ -127,7 +127,7 @@ fn two_writers_meet_and_both_have_their_rows() {
                 let mut sink = open(&spec(&path), query).unwrap();
                 for batch in 0..6 {
                     let value = format!("{query}-{batch}");
-                    assert_eq!(add(sink.as_mut(), batch, &strings(&[&value]), OutputMode::Append).unwrap(), 1);
+                    assert_eq!(add(sink.as_mut(), batch, &strings(&[value.as_str()]), OutputMode::Append).unwrap(), 1);
                 }
             })
         })
@@ -161,11 +161,8 @@ fn columns_that_do_not_fit_the_table_are_refused() {
     assert_eq!(values(path, "v"), ["null", "x"]);
     let error = DeltaSinkFactory.check(&spec(" ")).unwrap_err();
     assert!(error.to_string().contains("empty"), "{error}");
-    let unsigned = arrow::datatypes::Schema::new(vec![arrow::datatypes::Field::new(
-        "n",
-        arrow::datatypes::DataType::UInt8,
-        true,
-    )]);
+    let unsigned =
+        arrow::datatypes::Schema::new(vec![arrow::datatypes::Field::new("n", arrow::datatypes::DataType::UInt8, true)]);
     let error = DeltaSinkFactory.check_columns(&spec(path), &Arc::new(unsigned)).unwrap_err();
     assert!(error.to_string().contains("column `n`"), "{error}");
 }

@@ -95,7 +95,9 @@ impl FileLog {
         if other.is_some() {
             let reason = "the output has its batches in a log of the other form; leave the option as it was, or write to \
                           a new place";
-            return Err(millstream_common::Options::invalid(&format!("sink `{sink}`"), "sparkMetadata", set, reason).into());
+            return Err(
+                millstream_common::Options::invalid(&format!("sink `{sink}`"), "sparkMetadata", set, reason).into()
+            );
         }
         if query.is_some() && self.latest(files)?.is_some() && !manifest::is_owned(files)? {
             return Err(SinkError::Corrupt {

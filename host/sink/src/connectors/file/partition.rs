@@ -11,9 +11,7 @@ use crate::grouping::group;
 use crate::render;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use arrow::compute::take_record_batch;
-use arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Schema, SchemaRef,
-};
+use arrow::datatypes::{DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use std::collections::HashMap;
@@ -134,10 +132,7 @@ impl Partitioning {
 }
 
 fn is_bytes(data_type: &DataType) -> bool {
-    matches!(
-        data_type,
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_)
-    )
+    matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_))
 }
 
 /// A value as Spark casts it to a string.
@@ -161,10 +156,7 @@ fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         let special = character.is_ascii_control()
-            || matches!(
-                character,
-                '"' | '#' | '%' | '\'' | '*' | '/' | ':' | '=' | '?' | '\\' | '{' | '[' | ']' | '^'
-            );
+            || matches!(character, '"' | '#' | '%' | '\'' | '*' | '/' | ':' | '=' | '?' | '\\' | '{' | '[' | ']' | '^');
         if special {
             // Writing to a string cannot fail.
             let _ = write!(escaped, "%{:02X}", u32::from(character));
@@ -206,11 +198,8 @@ mod tests {
                 (partition.folder, values.collect())
             })
             .collect();
-        let expected = [
-            ("k=a%2Fb/", vec![0, 2, 1]),
-            ("k=__HIVE_DEFAULT_PARTITION__/", vec![1, 3]),
-            ("k=x%3D1 %25/", vec![0]),
-        ];
+        let expected =
+            [("k=a%2Fb/", vec![0, 2, 1]), ("k=__HIVE_DEFAULT_PARTITION__/", vec![1, 3]), ("k=x%3D1 %25/", vec![0])];
         assert_eq!(found, expected.map(|(folder, rows)| (folder.to_owned(), rows)));
     }
 

@@ -46,7 +46,11 @@ impl Segment {
 
     fn path(&self) -> String {
         let Self { first, last, level } = self;
-        if *level == 0 { format!("{FOLDER}/{first}{SINGLE}") } else { format!("{FOLDER}/{first}-{last}.{level}{MERGED}") }
+        if *level == 0 {
+            format!("{FOLDER}/{first}{SINGLE}")
+        } else {
+            format!("{FOLDER}/{first}-{last}.{level}{MERGED}")
+        }
     }
 
     fn covers(&self, other: &Self) -> bool {
@@ -170,11 +174,7 @@ pub(super) fn find(files: &dyn DurableFiles, batch: BatchId) -> Result<Committed
 
 /// Merges the files of the log where `interval` of a kind are there, and forgets files of the output that were committed
 /// before `forgotten_ms`.
-pub(super) fn compact(
-    files: &dyn DurableFiles,
-    interval: u64,
-    forgotten_ms: Option<i64>,
-) -> Result<(), SinkError> {
+pub(super) fn compact(files: &dyn DurableFiles, interval: u64, forgotten_ms: Option<i64>) -> Result<(), SinkError> {
     let interval = usize::try_from(interval).unwrap_or(usize::MAX).max(2);
     let (mut live, covered) = segments(files)?;
     delete(files, &covered);
@@ -330,7 +330,8 @@ mod tests {
             }
         }
         let batches: Vec<CommittedBatch> = CommittedBatches::new(&files).unwrap().map(Result::unwrap).collect();
-        let kept: Vec<u64> = batches.iter().filter(|batch| !batch.files.is_empty()).map(|batch| batch.batch.0).collect();
+        let kept: Vec<u64> =
+            batches.iter().filter(|batch| !batch.files.is_empty()).map(|batch| batch.batch.0).collect();
         assert_eq!((batches.len(), kept), (8, vec![4, 5, 6, 7]));
     }
 

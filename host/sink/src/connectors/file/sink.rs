@@ -80,7 +80,8 @@ impl SinkFactory for FileSinkFactory {
         log.check_form(files.as_ref(), config.format.name(), Some(context.query))?;
         manifest::claim(files.as_ref(), config.format.name(), context.query)?;
         let latest = log.latest(files.as_ref())?;
-        let sink = FileSink { config, files, log, query: context.query, clock: context.clock, latest, tried: Vec::new() };
+        let sink =
+            FileSink { config, files, log, query: context.query, clock: context.clock, latest, tried: Vec::new() };
         sink.remove_orphans()?;
         Ok(Box::new(sink))
     }
@@ -205,8 +206,8 @@ impl FileSink {
                 let length = (most_rows - count).min(step).min(rows.num_rows() - start);
                 encoder.write(&rows.slice(start, length)).map_err(|error| self.unfit(&error))?;
                 start += length;
-                let full = count + length == most_rows
-                    || config.target_bytes.is_some_and(|target| encoder.bytes() >= target);
+                let full =
+                    count + length == most_rows || config.target_bytes.is_some_and(|target| encoder.bytes() >= target);
                 if full {
                     self.put(batch, &partition.folder, encoder, count + length, written)?;
                 } else {

@@ -302,7 +302,13 @@ mod tests {
     fn batch(number: u64) -> CommittedBatch {
         let name = format!("k=a%3Ab c/part-{number}-0-0f5bd4e1-7f4e-4a51-9a4b-111111111111.parquet");
         let query = QueryId(uuid::Uuid::from_u128(1));
-        CommittedBatch { query, batch: BatchId(number), rows: 1, files: vec![CommittedFile { name, rows: 1, bytes: 7 }], committed_ms: 0 }
+        CommittedBatch {
+            query,
+            batch: BatchId(number),
+            rows: 1,
+            files: vec![CommittedFile { name, rows: 1, bytes: 7 }],
+            committed_ms: 0,
+        }
     }
 
     fn numbers(files: &dyn DurableFiles) -> Vec<u64> {
@@ -322,7 +328,10 @@ mod tests {
         log.add(&files, None, &batch(0)).unwrap_or_else(|error| panic!("{error}"));
         let text = files.get("_spark_metadata/0").unwrap();
         let root = files.location();
-        let path = format!("{}/k=a%253Ab%20c/part-0-0-0f5bd4e1-7f4e-4a51-9a4b-111111111111.parquet", root.trim_end_matches('/'));
+        let path = format!(
+            "{}/k=a%253Ab%20c/part-0-0-0f5bd4e1-7f4e-4a51-9a4b-111111111111.parquet",
+            root.trim_end_matches('/')
+        );
         assert_eq!(
             std::str::from_utf8(&text).unwrap(),
             format!(
@@ -358,7 +367,7 @@ mod tests {
     fn files_that_are_too_old_leave_the_log_when_it_is_compacted() {
         let files = MemoryFiles::default();
         let (log, clock) = log(3, Some(5_000));
-        for number in 0..6 {
+        for number in 0..6_u64 {
             let latest = number.checked_sub(1).map(BatchId);
             log.add(&files, latest, &batch(number)).unwrap_or_else(|error| panic!("{error}"));
             clock.advance(Duration::from_secs(2));
@@ -370,8 +379,9 @@ mod tests {
     fn a_missing_entry_is_named() {
         let files = MemoryFiles::default();
         let (log, _) = log(10, None);
-        for number in 0..4 {
-            log.add(&files, number.checked_sub(1).map(BatchId), &batch(number)).unwrap_or_else(|error| panic!("{error}"));
+        for number in 0..4_u64 {
+            log.add(&files, number.checked_sub(1).map(BatchId), &batch(number))
+                .unwrap_or_else(|error| panic!("{error}"));
         }
         files.delete("_spark_metadata/2").unwrap();
         let error = read_spark_log(&files).unwrap_err();

@@ -2,7 +2,9 @@
 
 use super::commit::AddedFile;
 use crate::SourceError;
-use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, StringArray, UInt32Array, new_null_array};
+use arrow::array::{
+    Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, StringArray, UInt32Array, new_null_array,
+};
 use arrow::compute::{CastOptions, cast, cast_with_options, filter_record_batch, take};
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::error::ArrowError;
@@ -42,7 +44,10 @@ impl From<ScanFile> for DataFile {
 }
 
 /// All files that a table has, oldest first.
-pub(super) fn all(table: &DeltaTable, snapshot: &SnapshotRef) -> Result<Vec<DataFile>, millstream_client::delta::DeltaError> {
+pub(super) fn all(
+    table: &DeltaTable,
+    snapshot: &SnapshotRef,
+) -> Result<Vec<DataFile>, millstream_client::delta::DeltaError> {
     table.apart("list the files of", || {
         let scan = Arc::clone(snapshot).scan_builder().build()?;
         let mut files: Vec<ScanFile> = Vec::new();

@@ -305,7 +305,8 @@ impl Source for DeltaSource {
         end: &Offset,
         projection: &[usize],
     ) -> Result<Vec<Vec<RecordBatch>>, SourceError> {
-        let foreign = |offset: &Offset| SourceError::ForeignOffset { name: self.name.clone(), offset: offset.to_string() };
+        let name = self.name.clone();
+        let foreign = |offset: &Offset| SourceError::ForeignOffset { name: name.clone(), offset: offset.to_string() };
         let last = DeltaOffset::parse(&self.name, end)?;
         let from = start.map(|offset| DeltaOffset::parse(&self.name, offset)).transpose()?;
         if from.is_none() && last.initial && self.first.is_some() {
@@ -337,7 +338,8 @@ impl Source for DeltaSource {
             at = Position { version: at.version + 1, index: 0, initial: false };
         }
         let schema = self.schema.project(projection);
-        let schema = schema.map_err(|error| SourceError::Schema { name: self.name.clone(), reason: error.to_string() })?;
+        let schema =
+            schema.map_err(|error| SourceError::Schema { name: self.name.clone(), reason: error.to_string() })?;
         let reader = FileReader {
             name: &self.name,
             table: &self.table,
