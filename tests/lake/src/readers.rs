@@ -23,7 +23,7 @@ fn python() -> Result<PathBuf> {
     if let Some(python) = std::env::var_os("MILLSTREAM_TEST_SPARK").filter(|value| !value.is_empty()) {
         return Ok(python.into());
     }
-    let python = millstream_wasm::toolchains_dir().join("spark/bin/python");
+    let python = millstream_wasm::build::toolchains_dir().join("spark/bin/python");
     if !python.exists() {
         bail!(
             "Spark is not here: run `./x toolchain`, which gets it, or set MILLSTREAM_TEST_SPARK to a Python with pyspark"

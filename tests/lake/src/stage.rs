@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Rows per batch of the stream `numbers`.
-pub const ROWS: u64 = 6;
+const ROWS: u64 = 6;
 
 /// A folder with the checkpoint and the output of one query over the stream `numbers` (column `value`, from 0).
 pub struct Stage {
@@ -100,7 +100,7 @@ impl Stage {
             mode: self.mode,
             checkpoint: Some("checkpoint".into()),
             settings: Settings { partitions: 2, ..Settings::default() },
-            ..QuerySpec::new(&self.sql, vec![stream], self.sink.clone())
+            ..QuerySpec::new(self.sql.as_str(), vec![stream], self.sink.clone())
         };
         let mut run = QueryRun::open(&self.session(files), spec, StopSignal::new())?;
         while run.next_batch().0 < batches {

@@ -13,7 +13,7 @@ use delta_kernel::transaction::data_layout::DataLayout;
 use delta_kernel::transaction::{CommitResult, Transaction, UpdateTableOperation, WriteState};
 use delta_kernel::{EngineData, KernelError};
 use millstream_client::delta::{DeltaError, DeltaTable};
-use millstream_common::{BatchId, Clock, OutputMode, QueryId};
+use millstream_common::{BatchId, Clock, OutputMode, QueryId, describe_chain};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -122,7 +122,10 @@ struct Written {
 impl DeltaSink {
     fn failed(&self, action: &'static str, batch: BatchId, error: DeltaError) -> SinkError {
         let place = self.table.place().to_owned();
-        SinkError::Unavailable { sink: NAME.to_owned(), action, place, batch, source: Box::new(error) }
+        if error.is_passing() {
+            return SinkError::Unavailable { sink: NAME.to_owned(), action, place, batch, source: Box::new(error) };
+        }
+        SinkError::Corrupt { sink: NAME.to_owned(), place, reason: describe_chain(&error) }
     }
 
     /// The table as it is now; made, if there is none.
@@ -190,7 +193,7 @@ impl DeltaSink {
         let parameters = [
             ("outputMode", Some(if append { "Append" } else { "Complete" }.to_owned())),
             ("queryId", Some(self.query.to_string())),
-            ("epochId", Some(batch.id.to_string())),
+            ("batchId", Some(batch.id.to_string())),
         ];
         let begun = self.table.apart("write", || {
             let engine = self.table.engine().as_ref();

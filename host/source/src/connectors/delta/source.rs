@@ -12,7 +12,7 @@ use delta_kernel::schema::StructType;
 use delta_kernel::snapshot::SnapshotRef;
 use delta_kernel::table_features::ColumnMappingMode;
 use millstream_client::delta::{DeltaError, DeltaTable, arrow_schema};
-use millstream_common::ReadLimit;
+use millstream_common::{ReadLimit, describe_chain};
 use std::sync::Arc;
 
 /// In the source's folder of the checkpoint: the version that a stream of the newest began with.
@@ -136,8 +136,11 @@ struct Position {
 
 impl DeltaSource {
     fn failed(&self, action: &'static str, error: DeltaError) -> SourceError {
-        let place = self.table.place().to_owned();
-        SourceError::Unavailable { name: self.name.clone(), action, place, source: Box::new(error) }
+        let (name, place) = (self.name.clone(), self.table.place().to_owned());
+        if error.is_passing() {
+            return SourceError::Unavailable { name, action, place, source: Box::new(error) };
+        }
+        SourceError::Damaged { name, place, reason: describe_chain(&error) }
     }
 
     /// The newest version that counts.

@@ -2,7 +2,7 @@
 //!
 //! An encoder takes rows until the sink finds the file long enough; how long it is by then is known without ending it.
 
-pub(crate) mod avro;
+mod avro;
 mod csv;
 pub(crate) mod json;
 pub(crate) mod parquet;
