@@ -13,8 +13,12 @@ def session():
         from pyspark.sql import SparkSession
 
         spark = (
-            SparkSession.builder.master("local[2]")
+            SparkSession.builder.master("local[1]")
             .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.sql.files.openCostInBytes", "0")
             .config("spark.driver.memory", "600m")
             .config("spark.sql.shuffle.partitions", "2")
             .config("spark.sql.session.timeZone", "UTC")

@@ -40,6 +40,7 @@ impl Readers {
     pub fn start() -> Result<Self> {
         let mut child = Command::new(python()?)
             .args(["-u", "-c", include_str!("readers.py")])
+            .env("SPARK_LOCAL_IP", "127.0.0.1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
