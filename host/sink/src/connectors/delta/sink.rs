@@ -245,7 +245,7 @@ impl DeltaSink {
         Ok(Written { shape: (snapshot.schema(), names), adds })
     }
 
-    /// One attempt; false when another writer was first.
+    /// One attempt to write a batch; what an earlier one has written is used again where it still fits.
     fn attempt(&mut self, batch: &SinkBatch<'_>, written: &mut Option<Written>) -> Result<Attempt, SinkError> {
         let snapshot = self.current(batch)?;
         if self.is_there(&snapshot, batch.id)? {
