@@ -35,7 +35,7 @@ enum Form {
     Parquet(Box<parquet::ParquetEncoder>),
     Avro(Box<avro::AvroEncoder>),
     Text(Vec<u8>),
-    Gzip(GzEncoder<Vec<u8>>),
+    Gzip(Box<GzEncoder<Vec<u8>>>),
 }
 
 impl<'a> FileEncoder<'a> {
@@ -46,7 +46,7 @@ impl<'a> FileEncoder<'a> {
                 Form::Parquet(Box::new(parquet::ParquetEncoder::new(*compression, schema)?))
             }
             Encoding::Avro { compression } => Form::Avro(Box::new(avro::AvroEncoder::new(*compression, schema)?)),
-            _ if gzip => Form::Gzip(GzEncoder::new(Vec::new(), Level::default())),
+            _ if gzip => Form::Gzip(Box::new(GzEncoder::new(Vec::new(), Level::default()))),
             _ => Form::Text(Vec::new()),
         };
         let mut encoder = Self { encoding, form };
