@@ -12,6 +12,7 @@ pub mod connectors;
 pub mod contract;
 mod error;
 mod export;
+mod grouping;
 mod registry;
 mod render;
 mod sink;

@@ -139,6 +139,18 @@ pub enum SourceError {
         /// What it did.
         reason: String,
     },
+    /// What the source reads has changed in a way that is no new rows.
+    #[error("source `{name}` cannot go on at version {version} of `{place}`: {reason}")]
+    NotAppended {
+        /// The stream.
+        name: String,
+        /// The table.
+        place: String,
+        /// The version that brings the change.
+        version: u64,
+        /// What it does, and what to set.
+        reason: String,
+    },
     /// A file of the source's own log in the checkpoint is not whole.
     #[error("source `{name}` cannot trust `{place}`: {reason}")]
     Damaged {
@@ -161,7 +173,7 @@ impl Hint for SourceError {
             Self::Plugin { source, .. } => source.fault(),
             Self::Kafka { source, .. } => source.fault(),
             Self::BrokenWord { .. } => Fault::Plugin,
-            Self::Malformed { .. } | Self::Lost { .. } | Self::DataLoss { .. } => Fault::Data,
+            Self::Malformed { .. } | Self::Lost { .. } | Self::DataLoss { .. } | Self::NotAppended { .. } => Fault::Data,
             Self::Log { source: DurableError::Storage { .. }, .. } => Fault::Outside,
             Self::ForeignOffset { .. } | Self::Log { .. } | Self::Damaged { .. } => Fault::Corrupt,
         }

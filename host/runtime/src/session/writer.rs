@@ -93,6 +93,12 @@ impl DataStreamWriter {
         self
     }
 
+    /// The columns that rows are put into folders by, of sinks that have folders: `parquet`, `json`, …, `delta`.
+    pub fn partition_by(self, columns: &[&str]) -> Self {
+        let names = serde_json::Value::from(columns.to_vec());
+        self.option("partitionBy", names)
+    }
+
     /// When batches start.
     pub fn trigger(mut self, trigger: Trigger) -> Self {
         self.trigger = trigger;

@@ -3,6 +3,7 @@
 
 pub mod console;
 mod database;
+pub mod delta;
 pub mod file;
 pub mod foreach;
 pub mod foreach_batch;
@@ -17,8 +18,8 @@ use crate::SinkRegistry;
 use std::sync::Arc;
 
 impl SinkRegistry {
-    /// The connectors `console`, `memory`, `noop`, `kafka`, `file`, `parquet`, `json`, `csv` and `text`, writing to
-    /// standard output, to memory tables of their own, to topics, and to folders and object stores.
+    /// The connectors `console`, `memory`, `noop`, `delta`, `kafka`, `postgresql`, `mysql`, `file`, `parquet`, `json`, `csv`,
+    /// `text` and `avro`, writing to standard output, to memory tables of their own, to servers, folders and object stores.
     pub fn with_builtins() -> Self {
         Self::with_builtins_over(memory::MemorySinkTables::new())
     }
@@ -27,6 +28,7 @@ impl SinkRegistry {
     pub fn with_builtins_over(tables: memory::MemorySinkTables) -> Self {
         let mut registry = Self::empty();
         registry.register("console", Arc::new(console::ConsoleSinkFactory::stdout()));
+        registry.register("delta", Arc::new(delta::DeltaSinkFactory));
         registry.register("memory", Arc::new(tables));
         registry.register("noop", Arc::new(noop::NoopSinkFactory));
         registry.register(mysql::FORMAT, Arc::new(mysql::MysqlSinkFactory::new()));

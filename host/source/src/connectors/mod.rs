@@ -4,6 +4,7 @@
 //! suite in [`contract`](crate::contract). Connectors know nothing of each other.
 
 mod database;
+pub mod delta;
 pub mod file;
 pub mod kafka;
 pub mod memory;
@@ -19,7 +20,7 @@ use file::{FileFormat, FileSourceFactory};
 use std::sync::Arc;
 
 impl SourceRegistry {
-    /// The connectors `file`, `text`, `json`, `csv`, `parquet`, `avro`, `orc`, `kafka`, `postgresql` and `mysql` (tables),
+    /// The connectors `file`, `text`, `json`, `csv`, `parquet`, `avro`, `orc`, `delta`, `kafka`, `postgresql` and `mysql` (tables),
     /// `postgresql-cdc`, `mysql-cdc`, `socket`, `rate`, `rate-micro-batch` and `plugin`.
     /// The format `plugin` comes with the plugins of a query, memory streams are handles of the library: register a [`memory::MemoryStreams`] or a
     /// [`memory::MemoryStream`].
@@ -34,6 +35,7 @@ impl SourceRegistry {
         registry.register(postgres::FORMAT, Arc::new(postgres::PostgresTableFactory));
         registry.register(postgres::CDC_FORMAT, Arc::new(postgres::PostgresCdcFactory));
         registry.register("kafka", Arc::new(kafka::KafkaSourceFactory));
+        registry.register("delta", Arc::new(delta::DeltaSourceFactory));
         registry.register("socket", Arc::new(socket::SocketSourceFactory));
         registry.register("rate", Arc::new(rate::RateSourceFactory));
         registry.register(plugin::FORMAT, Arc::new(plugin::PluginSourceFactory::default()));

@@ -2,7 +2,9 @@
 
 use crate::{SinkError, SinkSpec};
 use arrow::datatypes::{DataType, Schema};
-use millstream_common::{OptionError, Options};
+use arrow_avro::compression::CompressionCodec;
+use millstream_client::delta::{is_store_option, store_options};
+use millstream_common::{OptionError, Options, duration};
 use parquet::basic::{Compression, ZstdLevel};
 
 /// What the files hold.
@@ -16,11 +18,13 @@ pub enum FileFormat {
     Csv,
     /// One string per line.
     Text,
+    /// Avro object container files.
+    Avro,
 }
 
 impl FileFormat {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Parquet, Self::Json, Self::Csv, Self::Text];
+    pub const ALL: [Self; 5] = [Self::Parquet, Self::Json, Self::Csv, Self::Text, Self::Avro];
 
     /// The name in `.format("…")`.
     pub fn name(self) -> &'static str {
@@ -29,6 +33,7 @@ impl FileFormat {
             Self::Json => "json",
             Self::Csv => "csv",
             Self::Text => "text",
+            Self::Avro => "avro",
         }
     }
 
@@ -45,6 +50,7 @@ impl FileFormat {
 #[derive(Debug, Clone)]
 pub(super) enum Encoding {
     Parquet { compression: Compression },
+    Avro { compression: Option<CompressionCodec> },
     Json { ignore_nulls: bool },
     Csv(CsvOptions),
     Text { separator: String },
@@ -70,9 +76,35 @@ pub(super) struct FileConfig {
     pub(super) path: String,
     pub(super) format: FileFormat,
     pub(super) encoding: Encoding,
+    /// Whether text is compressed.
+    pub(super) gzip: bool,
+    /// Credentials, region and the like of an object store.
+    pub(super) store: Vec<(String, String)>,
     /// How many rows a file may have; `None` for any number.
     pub(super) max_rows: Option<usize>,
+    /// About how long a file may become; `None` for any length.
+    pub(super) target_bytes: Option<usize>,
+    /// The columns that name folders, in order.
+    pub(super) partition_by: Vec<String>,
+    /// Whether the log is Spark's.
+    pub(super) spark_metadata: bool,
+    /// Every how many batches the log is compacted.
+    pub(super) compact_interval: u64,
+    /// How old a file may be to stay in the log.
+    pub(super) retention_ms: Option<i64>,
 }
+
+const KNOWN: [&str; 9] = [
+    "path",
+    "format",
+    "maxRecordsPerFile",
+    "targetFileSize",
+    "partitionBy",
+    "compression",
+    "sparkMetadata",
+    "compactInterval",
+    "retention",
+];
 
 impl FileConfig {
     pub(super) fn new(spec: &SinkSpec, format: Option<FileFormat>) -> Result<Self, SinkError> {
@@ -82,14 +114,14 @@ impl FileConfig {
             None => {
                 let name = options.require("sink `file`", "format")?;
                 FileFormat::ALL.into_iter().find(|format| format.name().eq_ignore_ascii_case(name)).ok_or_else(
-                    || Options::invalid("sink `file`", "format", name, "write parquet, json, csv or text"),
+                    || Options::invalid("sink `file`", "format", name, "write parquet, json, csv, text or avro"),
                 )?
             }
         };
         let owner = format!("sink `{}`", format.name());
         let owner = owner.as_str();
         let own: &[&str] = match format {
-            FileFormat::Parquet => &["compression"],
+            FileFormat::Parquet | FileFormat::Avro => &[],
             FileFormat::Json => &["ignoreNullFields"],
             FileFormat::Csv => &[
                 "header",
@@ -105,7 +137,8 @@ impl FileConfig {
             ],
             FileFormat::Text => &["lineSep"],
         };
-        options.only(owner, &[&["path", "format", "maxRecordsPerFile"][..], own].concat())?;
+        let store: Vec<&str> = options.iter().map(|(name, _)| name).filter(|name| is_store_option(name)).collect();
+        options.only(owner, &[&KNOWN[..], own, &store].concat())?;
         let path = options.require(owner, "path")?;
         if path.is_empty() {
             return Err(Options::invalid(owner, "path", path, "it cannot be empty").into());
@@ -113,8 +146,10 @@ impl FileConfig {
         // A bare `file:` in front is how Spark writes a folder of this machine.
         let path = if path.contains("://") { path } else { path.strip_prefix("file:").unwrap_or(path) };
         let max_rows = options.parse(owner, "maxRecordsPerFile", "write a number of rows, or 0 for no limit")?;
+        let spark_metadata = options.flag(owner, "sparkMetadata", false)?;
         let encoding = match format {
             FileFormat::Parquet => Encoding::Parquet { compression: compression(owner, options)? },
+            FileFormat::Avro => Encoding::Avro { compression: avro_compression(owner, options)? },
             FileFormat::Json => Encoding::Json { ignore_nulls: options.flag(owner, "ignoreNullFields", true)? },
             FileFormat::Csv => Encoding::Csv(csv(owner, options)?),
             FileFormat::Text => {
@@ -125,7 +160,24 @@ impl FileConfig {
                 Encoding::Text { separator }
             }
         };
-        Ok(Self { path: path.to_owned(), format, encoding, max_rows: max_rows.filter(|rows| *rows > 0) })
+        Ok(Self {
+            path: path.to_owned(),
+            format,
+            store: store_options(options),
+            gzip: !matches!(format, FileFormat::Parquet | FileFormat::Avro) && gzip(owner, options)?,
+            encoding,
+            max_rows: max_rows.filter(|rows| *rows > 0),
+            target_bytes: target_bytes(owner, options)?,
+            partition_by: partition_by(owner, options)?,
+            spark_metadata,
+            compact_interval: compact_interval(owner, options, spark_metadata)?,
+            retention_ms: retention(owner, options)?,
+        })
+    }
+
+    /// How names of files end.
+    pub(super) fn ending(&self) -> String {
+        format!("{}{}", self.format.ending(), if self.gzip { ".gz" } else { "" })
     }
 
     /// Whether the format can hold the columns.
@@ -163,6 +215,86 @@ fn compression(owner: &str, options: &Options) -> Result<Compression, OptionErro
         "lz4" | "lz4_raw" => Ok(Compression::LZ4_RAW),
         _ => Err(Options::invalid(owner, "compression", text, "write none, snappy, zstd or lz4")),
     }
+}
+
+fn avro_compression(owner: &str, options: &Options) -> Result<Option<CompressionCodec>, OptionError> {
+    let text = options.get("compression").unwrap_or("snappy");
+    match text.to_ascii_lowercase().as_str() {
+        "none" | "uncompressed" => Ok(None),
+        "snappy" => Ok(Some(CompressionCodec::Snappy)),
+        "deflate" => Ok(Some(CompressionCodec::Deflate)),
+        "zstandard" | "zstd" => Ok(Some(CompressionCodec::ZStandard)),
+        _ => Err(Options::invalid(owner, "compression", text, "write none, snappy, deflate or zstandard")),
+    }
+}
+
+fn gzip(owner: &str, options: &Options) -> Result<bool, OptionError> {
+    let text = options.get("compression").unwrap_or("none");
+    match text.to_ascii_lowercase().as_str() {
+        "none" | "uncompressed" => Ok(false),
+        "gzip" => Ok(true),
+        _ => Err(Options::invalid(owner, "compression", text, "write none or gzip")),
+    }
+}
+
+/// A number of bytes, or one with `kb`, `mb` or `gb` behind it.
+fn target_bytes(owner: &str, options: &Options) -> Result<Option<usize>, OptionError> {
+    let Some(text) = options.get("targetFileSize") else { return Ok(None) };
+    let lower = text.trim().to_ascii_lowercase();
+    let (digits, unit) = match lower.strip_suffix("kb").or(lower.strip_suffix('k')) {
+        Some(digits) => (digits, 1_usize << 10),
+        None => match lower.strip_suffix("mb").or(lower.strip_suffix('m')) {
+            Some(digits) => (digits, 1 << 20),
+            None => match lower.strip_suffix("gb").or(lower.strip_suffix('g')) {
+                Some(digits) => (digits, 1 << 30),
+                None => (lower.as_str(), 1),
+            },
+        },
+    };
+    let bytes = digits.trim().parse::<usize>().ok().and_then(|number| number.checked_mul(unit));
+    match bytes.filter(|bytes| *bytes > 0) {
+        Some(bytes) => Ok(Some(bytes)),
+        None => Err(Options::invalid(owner, "targetFileSize", text, "write a number of bytes, or one such as 128mb")),
+    }
+}
+
+/// Names with commas between, or a JSON array of names.
+fn partition_by(owner: &str, options: &Options) -> Result<Vec<String>, OptionError> {
+    let Some(text) = options.get("partitionBy") else { return Ok(Vec::new()) };
+    let invalid = || Options::invalid(owner, "partitionBy", text, "write names of columns with commas between");
+    let names: Vec<String> = if text.trim_start().starts_with('[') {
+        serde_json::from_str(text).map_err(|_| invalid())?
+    } else {
+        text.split(',').map(|name| name.trim().to_owned()).collect()
+    };
+    if names.iter().any(String::is_empty) { Err(invalid()) } else { Ok(names) }
+}
+
+fn compact_interval(owner: &str, options: &Options, spark: bool) -> Result<u64, OptionError> {
+    let expected = "write a number of batches, 2 or more";
+    let interval = options.parse(owner, "compactInterval", expected)?.unwrap_or(10);
+    let text = interval.to_string();
+    match interval {
+        // Spark looks for its compacted entries where its own default of 10 puts them, or nearer.
+        11.. if spark => {
+            Err(Options::invalid(owner, "compactInterval", &text, "with sparkMetadata it can be 10 at most"))
+        }
+        0 | 1 => Err(Options::invalid(owner, "compactInterval", &text, expected)),
+        interval => Ok(interval),
+    }
+}
+
+/// A duration, or milliseconds.
+fn retention(owner: &str, options: &Options) -> Result<Option<i64>, OptionError> {
+    let Some(text) = options.get("retention") else { return Ok(None) };
+    let ms = match text.trim().parse::<i64>() {
+        Ok(ms) => ms,
+        Err(_) => {
+            let micros = duration::parse_micros(text);
+            micros.map_err(|error| Options::invalid(owner, "retention", text, &error.to_string()))? / 1000
+        }
+    };
+    if ms > 0 { Ok(Some(ms)) } else { Err(Options::invalid(owner, "retention", text, "write a duration above 0")) }
 }
 
 fn csv(owner: &str, options: &Options) -> Result<CsvOptions, OptionError> {

@@ -1,8 +1,11 @@
-//! Manifests: the commits of the file sink, and who may write them.
+//! Manifests: the commits of the file sink, and who may write them. Which files they are in is the business of [`segments`].
 //!
 //! A manifest is a header line with a checksum and one JSON object: query, batch, rows, and per file its name, rows
 //! and bytes.
 
+use super::log::Added;
+use super::segments::{self, CommittedBatches};
+use super::spark_log;
 use crate::SinkError;
 use bytes::Bytes;
 use millstream_common::{BatchId, DurableError, DurableFiles, QueryId};
@@ -34,8 +37,11 @@ pub struct CommittedBatch {
     pub batch: BatchId,
     /// How many rows it has.
     pub rows: u64,
-    /// Its files, in the order of the rows.
+    /// Its files, in the order of the rows; none when they are older than the output's retention.
     pub files: Vec<CommittedFile>,
+    /// When it was committed, in milliseconds; 0 when that was not written down.
+    #[serde(default)]
+    pub committed_ms: i64,
 }
 
 /// Who owns the output.
@@ -63,39 +69,46 @@ pub fn read_committed(location: &str) -> Result<Vec<CommittedBatch>, SinkError> 
 /// # Errors
 /// As [`read_committed`].
 pub fn read_committed_in(files: &dyn DurableFiles) -> Result<Vec<CommittedBatch>, SinkError> {
-    numbers(files)?.into_iter().map(|batch| read(files, batch)).collect()
-}
-
-/// The newest batch in the output.
-pub(super) fn latest(files: &dyn DurableFiles) -> Result<Option<BatchId>, SinkError> {
-    Ok(numbers(files)?.last().copied())
-}
-
-fn numbers(files: &dyn DurableFiles) -> Result<Vec<BatchId>, SinkError> {
-    let names = files.list(FOLDER).map_err(|error| open_error(files, "list", FOLDER, error))?;
-    let mut numbers: Vec<BatchId> =
-        names.iter().filter_map(|name| name.strip_suffix(".manifest")?.parse().ok()).map(BatchId).collect();
-    numbers.sort_unstable();
-    Ok(numbers)
+    if !files.list(spark_log::FOLDER).map_err(|error| open_error(files, "list", spark_log::FOLDER, error))?.is_empty() {
+        return Err(corrupt(files, spark_log::FOLDER, "the output has its batches in Spark's log; read that"));
+    }
+    CommittedBatches::new(files)?.collect()
 }
 
 fn path(batch: BatchId) -> String {
     format!("{FOLDER}/{batch}.manifest")
 }
 
-/// Reads the manifest of a batch.
-pub(super) fn read(files: &dyn DurableFiles, batch: BatchId) -> Result<CommittedBatch, SinkError> {
-    let path = path(batch);
-    let manifest: CommittedBatch = read_sealed(files, &path)?;
-    if manifest.batch != batch {
-        return Err(corrupt(files, &path, "it is the manifest of another batch"));
+/// Writes the manifest of a batch: afterwards the batch is in the output.
+pub(super) fn add(files: &dyn DurableFiles, manifest: &CommittedBatch) -> Result<Added, SinkError> {
+    let path = path(manifest.batch);
+    match files.put_new(&path, seal(manifest)) {
+        Ok(()) => Ok(Added::Now),
+        Err(DurableError::Exists { .. }) => {
+            let earlier = segments::find(files, manifest.batch)?;
+            if earlier.query != manifest.query {
+                let (place, owner) = (files.location(), earlier.query);
+                return Err(SinkError::Foreign { sink: "file".to_owned(), place, owner, query: manifest.query });
+            }
+            Ok(Added::Before(earlier.files.into_iter().map(|file| file.name).collect()))
+        }
+        Err(error) => Err(SinkError::Unavailable {
+            sink: "file".to_owned(),
+            action: "write",
+            place: full(files, &path),
+            batch: manifest.batch,
+            source: Box::new(error),
+        }),
     }
-    Ok(manifest)
 }
 
-/// Writes the manifest of a batch: afterwards the batch is in the output.
-pub(super) fn write(files: &dyn DurableFiles, manifest: &CommittedBatch) -> Result<(), DurableError> {
-    files.put_new(&path(manifest.batch), seal(manifest))
+/// Whether a query has the output.
+pub(super) fn is_owned(files: &dyn DurableFiles) -> Result<bool, SinkError> {
+    match files.get(OWNER) {
+        Ok(_) => Ok(true),
+        Err(DurableError::Missing { .. }) => Ok(false),
+        Err(error) => Err(open_error(files, "read", OWNER, error)),
+    }
 }
 
 /// Takes the output for `query`, or finds that it has it.
@@ -113,26 +126,37 @@ pub(super) fn claim(files: &dyn DurableFiles, format: &str, query: QueryId) -> R
 }
 
 fn seal(value: &impl Serialize) -> Bytes {
-    let body = serde_json::to_string(value).expect("ids, names and numbers always have a JSON form");
+    seal_text(&serde_json::to_string(value).expect("ids, names and numbers always have a JSON form"))
+}
+
+/// The bytes of a file around `body`.
+pub(super) fn seal_text(body: &str) -> Bytes {
     Bytes::from(format!("{HEADER}{:08x}\n{body}\n", crc32fast::hash(body.as_bytes())))
 }
 
-fn read_sealed<T: DeserializeOwned>(files: &dyn DurableFiles, path: &str) -> Result<T, SinkError> {
+/// The value in a file that tells whether it is whole.
+pub(super) fn read_sealed<T: DeserializeOwned>(files: &dyn DurableFiles, path: &str) -> Result<T, SinkError> {
+    let body = read_sealed_text(files, path)?;
+    serde_json::from_str(&body).map_err(|error| corrupt(files, path, &error.to_string()))
+}
+
+/// The body of such a file.
+pub(super) fn read_sealed_text(files: &dyn DurableFiles, path: &str) -> Result<String, SinkError> {
     let bytes = files.get(path).map_err(|error| open_error(files, "read", path, error))?;
     let body = std::str::from_utf8(&bytes).ok().and_then(|text| {
         let (header, body) = text.strip_suffix('\n')?.split_once('\n')?;
         let sum = u32::from_str_radix(header.strip_prefix(HEADER)?, 16).ok()?;
         (sum == crc32fast::hash(body.as_bytes())).then_some(body)
     });
-    let body = body.ok_or_else(|| corrupt(files, path, "its checksum does not match"))?;
-    serde_json::from_str(body).map_err(|error| corrupt(files, path, &error.to_string()))
+    body.map(str::to_owned).ok_or_else(|| corrupt(files, path, "its checksum does not match"))
 }
 
 fn full(files: &dyn DurableFiles, path: &str) -> String {
     format!("{}/{path}", files.location().trim_end_matches('/'))
 }
 
-fn corrupt(files: &dyn DurableFiles, path: &str, reason: &str) -> SinkError {
+/// A [`SinkError::Corrupt`] about a file of the output.
+pub(super) fn corrupt(files: &dyn DurableFiles, path: &str, reason: &str) -> SinkError {
     SinkError::Corrupt { sink: "file".to_owned(), place: full(files, path), reason: reason.to_owned() }
 }
 

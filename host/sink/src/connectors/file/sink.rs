@@ -1,11 +1,14 @@
-//! The file sink: data files first, then the manifest.
+//! The file sink: data files first, then the log.
 
 use super::config::{FileConfig, FileFormat};
-use super::encode;
+use super::encode::{EncodeError, FileEncoder};
+use super::log::{Added, FileLog, ManifestLog};
 use super::manifest::{self, CommittedBatch, CommittedFile};
+use super::partition::{Partition, Partitioning};
+use super::spark_log::SparkLog;
 use crate::{Guarantee, Sink, SinkBatch, SinkContext, SinkError, SinkFactory, SinkReport, SinkSpec};
-use arrow::array::RecordBatch;
-use millstream_common::{BatchId, DurableError, DurableFiles, OutputMode, QueryId};
+use arrow::datatypes::SchemaRef;
+use millstream_common::{BatchId, Clock, DurableFiles, OutputMode, QueryId, SystemClock};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -17,22 +20,27 @@ pub type OpenFiles =
 #[derive(Clone)]
 pub struct FileSinkFactory {
     format: Option<FileFormat>,
-    open: Arc<OpenFiles>,
+    /// What opens the output; `None` for folders and object stores.
+    open: Option<Arc<OpenFiles>>,
 }
 
 impl FileSinkFactory {
     /// For one format, or with `None` for the format that option `format` names; to folders and object stores.
     pub fn new(format: Option<FileFormat>) -> Self {
-        Self::opening(format, Arc::new(|place: &str| Ok(millstream_checkpoint::open_files(place, &[])?)))
+        Self { format, open: None }
     }
 
     /// As [`new`](Self::new), to what `open` opens.
     pub fn opening(format: Option<FileFormat>, open: Arc<OpenFiles>) -> Self {
-        Self { format, open }
+        Self { format, open: Some(open) }
     }
 
     fn files(&self, config: &FileConfig) -> Result<Arc<dyn DurableFiles>, SinkError> {
-        (self.open)(&config.path).map_err(|source| SinkError::Open {
+        let opened = match &self.open {
+            Some(open) => open(&config.path),
+            None => millstream_checkpoint::open_files(&config.path, &config.store).map_err(Into::into),
+        };
+        opened.map_err(|source| SinkError::Open {
             sink: config.format.name().to_owned(),
             action: "open",
             place: config.path.clone(),
@@ -46,13 +54,20 @@ impl SinkFactory for FileSinkFactory {
         FileConfig::new(spec, self.format).map(drop)
     }
 
+    fn check_columns(&self, spec: &SinkSpec, schema: &SchemaRef) -> Result<(), SinkError> {
+        let config = FileConfig::new(spec, self.format)?;
+        columns(&config, schema).map(drop)
+    }
+
     fn check_resume(&self, spec: &SinkSpec, next: BatchId) -> Result<(), SinkError> {
         if next == BatchId::FIRST {
             return Ok(());
         }
         let config = FileConfig::new(spec, self.format)?;
         let files = self.files(&config)?;
-        if manifest::latest(files.as_ref())?.is_some() {
+        let log = log(&config, Arc::new(SystemClock::default()));
+        log.check_form(files.as_ref(), config.format.name(), None)?;
+        if log.latest(files.as_ref())?.is_some() {
             return Ok(());
         }
         Err(SinkError::Elsewhere { sink: config.format.name().to_owned(), place: files.location(), next })
@@ -61,95 +76,174 @@ impl SinkFactory for FileSinkFactory {
     fn open(&self, spec: &SinkSpec, context: SinkContext) -> Result<Box<dyn Sink>, SinkError> {
         let config = FileConfig::new(spec, self.format)?;
         let files = self.files(&config)?;
+        let log = log(&config, Arc::clone(&context.clock));
+        log.check_form(files.as_ref(), config.format.name(), Some(context.query))?;
         manifest::claim(files.as_ref(), config.format.name(), context.query)?;
-        let latest = manifest::latest(files.as_ref())?;
-        let sink = FileSink { config, files, query: context.query, latest };
+        let latest = log.latest(files.as_ref())?;
+        let sink =
+            FileSink { config, files, log, query: context.query, clock: context.clock, latest, tried: Vec::new() };
         sink.remove_orphans()?;
         Ok(Box::new(sink))
     }
 }
 
+/// The form of log that the options ask for.
+fn log(config: &FileConfig, clock: Arc<dyn Clock>) -> FileLog {
+    let (interval, retention_ms) = (config.compact_interval, config.retention_ms);
+    if config.spark_metadata {
+        FileLog::Spark(SparkLog { interval, retention_ms, clock })
+    } else {
+        FileLog::Manifests(ManifestLog { interval, retention_ms, clock })
+    }
+}
+
+/// The columns as they are spread over folders and files.
+fn columns(config: &FileConfig, schema: &SchemaRef) -> Result<Partitioning, SinkError> {
+    let partitioning = Partitioning::new(&config.partition_by, schema)
+        .map_err(|reason| SinkError::Schema { sink: config.format.name().to_owned(), reason })?;
+    config.check_schema(&partitioning.schema)?;
+    Ok(partitioning)
+}
+
 struct FileSink {
     config: FileConfig,
     files: Arc<dyn DurableFiles>,
+    log: FileLog,
     query: QueryId,
+    clock: Arc<dyn Clock>,
     /// The newest batch in the output.
     latest: Option<BatchId>,
+    /// Files that attempts at the next batch have written, in this run.
+    tried: Vec<String>,
 }
 
-/// The batch in the name of a data file; `None` for files that are not of this sink's making.
-fn batch_of(name: &str) -> Option<BatchId> {
+/// How many rows are encoded before the length of the file is looked at.
+const STEP_ROWS: usize = 4096;
+
+/// The batch in the path of a data file; `None` for files that are not of this sink's making.
+pub(super) fn batch_of(path: &str) -> Option<BatchId> {
+    let name = path.rsplit('/').next()?;
     let mut parts = name.strip_prefix("part-")?.splitn(3, '-');
     let batch = parts.next()?.parse().ok()?;
     parts.next()?.parse::<u32>().ok()?;
     let (uuid, ending) = parts.next()?.split_once('.')?;
+    let ending = ending.strip_suffix(".gz").unwrap_or(ending);
     let known = FileFormat::ALL.into_iter().any(|format| format.ending() == ending);
     (known && uuid.len() == 36 && Uuid::parse_str(uuid).is_ok()).then_some(BatchId(batch))
 }
 
 impl FileSink {
-    /// Removes data files of batches that were never committed. No other run of this query writes now, and no
-    /// other query ever.
+    /// Removes data files that an attempt has left which died: of batches that are not in the output, and of the newest one
+    /// that is, where only the files in the log count. No other run of this query writes now, and no other query ever.
     fn remove_orphans(&self) -> Result<(), SinkError> {
-        let names = self.files.list("").map_err(|error| manifest::open_error(&*self.files, "list", "", error))?;
-        for name in names {
-            if batch_of(&name).is_some_and(|batch| Some(batch) > self.latest)
-                && let Err(error) = self.files.delete(&name)
-            {
-                tracing::warn!(file = name, %error, "a file of an unfinished batch could not be removed");
+        let counted = match self.latest {
+            Some(batch) => self.log.names(self.files.as_ref(), batch)?,
+            None => Vec::new(),
+        };
+        let mut folders = vec![String::new()];
+        while let Some(folder) = folders.pop() {
+            let listed = |error| manifest::open_error(&*self.files, "list", &folder, error);
+            let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+            for name in self.files.list(&folder).map_err(listed)? {
+                let path = format!("{prefix}{name}");
+                if batch_of(&name).is_some_and(|batch| Some(batch) >= self.latest) && !counted.contains(&path) {
+                    self.remove(&path);
+                }
+            }
+            // Folders of partitions, as many below each other as there are partition columns.
+            let depth = if folder.is_empty() { 0 } else { folder.split('/').count() };
+            if depth < self.config.partition_by.len() {
+                let below = self.files.list_folders(&folder).map_err(listed)?;
+                folders.extend(below.iter().filter(|name| name.contains('=')).map(|name| format!("{prefix}{name}")));
             }
         }
         Ok(())
     }
 
-    fn failed(&self, batch: BatchId, path: &str, error: DurableError) -> SinkError {
-        SinkError::Unavailable {
-            sink: self.config.format.name().to_owned(),
-            action: "write",
-            place: format!("{}/{path}", self.files.location().trim_end_matches('/')),
-            batch,
-            source: Box::new(error),
+    fn remove(&self, path: &str) {
+        if let Err(error) = self.files.delete(path) {
+            tracing::warn!(file = path, %error, "a file of an unfinished batch could not be removed");
         }
+    }
+
+    fn unfit(&self, error: &EncodeError) -> SinkError {
+        SinkError::Schema { sink: self.config.format.name().to_owned(), reason: error.to_string() }
     }
 
     /// Writes the rows into files that nobody knows of yet.
-    fn write_files(&self, batch: &SinkBatch<'_>) -> Result<Vec<CommittedFile>, SinkError> {
+    fn write_files(&mut self, batch: &SinkBatch<'_>) -> Result<Vec<CommittedFile>, SinkError> {
+        let partitioning = columns(&self.config, batch.schema)?;
+        let partitions = partitioning.split(batch.rows).map_err(|error| self.unfit(&error.into()))?;
         let mut written = Vec::new();
-        for (part, rows) in parts(batch.rows, self.config.max_rows).into_iter().enumerate() {
-            let name = format!("part-{}-{part}-{}.{}", batch.id, Uuid::new_v4(), self.config.format.ending());
-            let bytes = encode::encode(&self.config.encoding, batch.schema, &rows).map_err(|error| {
-                SinkError::Schema { sink: self.config.format.name().to_owned(), reason: error.to_string() }
-            })?;
-            let count: usize = rows.iter().map(RecordBatch::num_rows).sum();
-            let file = CommittedFile { name, rows: count as u64, bytes: bytes.len() as u64 };
-            self.files.put_new(&file.name, bytes.into()).map_err(|error| self.failed(batch.id, &file.name, error))?;
-            written.push(file);
+        for partition in partitions {
+            self.write_partition(batch.id, &partitioning.schema, &partition, &mut written)?;
         }
         Ok(written)
     }
-}
 
-/// The rows as they are spread over files; no rows make no file.
-fn parts(rows: &[RecordBatch], most: Option<usize>) -> Vec<Vec<RecordBatch>> {
-    let most = most.unwrap_or(usize::MAX);
-    let mut parts: Vec<Vec<RecordBatch>> = Vec::new();
-    let mut room = 0;
-    for batch in rows {
-        let mut start = 0;
-        while start < batch.num_rows() {
-            if room == 0 {
-                parts.push(Vec::new());
-                room = most;
+    /// Writes the rows of one folder; no rows make no file.
+    fn write_partition(
+        &mut self,
+        batch: BatchId,
+        schema: &SchemaRef,
+        partition: &Partition,
+        written: &mut Vec<CommittedFile>,
+    ) -> Result<(), SinkError> {
+        let config = self.config.clone();
+        let most_rows = config.max_rows.unwrap_or(usize::MAX);
+        let step = if config.target_bytes.is_some() { STEP_ROWS } else { usize::MAX };
+        let mut open: Option<(FileEncoder<'_>, usize)> = None;
+        for rows in &partition.rows {
+            let mut start = 0;
+            while start < rows.num_rows() {
+                let (mut encoder, count) = match open.take() {
+                    Some(open) => open,
+                    None => {
+                        let encoder = FileEncoder::new(&config.encoding, config.gzip, schema);
+                        (encoder.map_err(|error| self.unfit(&error))?, 0)
+                    }
+                };
+                let length = (most_rows - count).min(step).min(rows.num_rows() - start);
+                encoder.write(&rows.slice(start, length)).map_err(|error| self.unfit(&error))?;
+                start += length;
+                let full =
+                    count + length == most_rows || config.target_bytes.is_some_and(|target| encoder.bytes() >= target);
+                if full {
+                    self.put(batch, &partition.folder, encoder, count + length, written)?;
+                } else {
+                    open = Some((encoder, count + length));
+                }
             }
-            let length = room.min(batch.num_rows() - start);
-            if let Some(part) = parts.last_mut() {
-                part.push(batch.slice(start, length));
-            }
-            start += length;
-            room -= length;
+        }
+        match open {
+            Some((encoder, count)) => self.put(batch, &partition.folder, encoder, count, written),
+            None => Ok(()),
         }
     }
-    parts
+
+    fn put(
+        &mut self,
+        batch: BatchId,
+        folder: &str,
+        encoder: FileEncoder<'_>,
+        rows: usize,
+        written: &mut Vec<CommittedFile>,
+    ) -> Result<(), SinkError> {
+        let (part, ending) = (written.len(), self.config.ending());
+        let name = format!("{folder}part-{batch}-{part}-{}.{ending}", Uuid::new_v4());
+        let bytes = encoder.finish().map_err(|error| self.unfit(&error))?;
+        let length = bytes.len() as u64;
+        self.tried.push(name.clone());
+        self.files.put_new(&name, bytes.into()).map_err(|error| SinkError::Unavailable {
+            sink: self.config.format.name().to_owned(),
+            action: "write",
+            place: format!("{}/{name}", self.files.location().trim_end_matches('/')),
+            batch,
+            source: Box::new(error),
+        })?;
+        written.push(CommittedFile { name, rows: rows as u64, bytes: length });
+        Ok(())
+    }
 }
 
 impl Sink for FileSink {
@@ -173,29 +267,18 @@ impl Sink for FileSink {
         if self.latest >= Some(batch.id) {
             return Ok(SinkReport { rows: 0 });
         }
-        self.config.check_schema(batch.schema)?;
-        let written = self.write_files(batch)?;
-        let rows = written.iter().map(|file| file.rows).sum();
-        let manifest = CommittedBatch { query: self.query, batch: batch.id, rows, files: written };
-        let rows = match manifest::write(self.files.as_ref(), &manifest) {
-            Ok(()) => rows,
-            Err(DurableError::Exists { .. }) => {
-                // An attempt that was thought to have failed had arrived after all: it is the one that counts.
-                let earlier = manifest::read(self.files.as_ref(), batch.id)?;
-                if earlier.query != self.query {
-                    let (place, owner) = (self.files.location(), earlier.query);
-                    return Err(SinkError::Foreign { sink: sink.to_owned(), place, owner, query: self.query });
-                }
-                for file in &manifest.files {
-                    if let Err(error) = self.files.delete(&file.name) {
-                        tracing::warn!(file = file.name, %error, "a superfluous file could not be removed");
-                    }
-                }
-                0
-            }
-            // The manifest may have been written all the same, so its files must stay.
-            Err(error) => return Err(self.failed(batch.id, &format!("{}/{}", manifest::FOLDER, batch.id), error)),
+        let files = self.write_files(batch)?;
+        let rows = files.iter().map(|file| file.rows).sum();
+        let (query, committed_ms) = (self.query, self.clock.now_ms());
+        let written = CommittedBatch { query, batch: batch.id, rows, files, committed_ms };
+        // When this fails the batch may be in the log all the same, so its files must stay.
+        let (counted, rows) = match self.log.add(self.files.as_ref(), self.latest, &written)? {
+            Added::Now => (written.files.into_iter().map(|file| file.name).collect(), rows),
+            Added::Before(names) => (names, 0),
         };
+        for path in std::mem::take(&mut self.tried).iter().filter(|path| !counted.contains(path)) {
+            self.remove(path);
+        }
         self.latest = Some(batch.id);
         Ok(SinkReport { rows })
     }

@@ -273,9 +273,12 @@ fn options_and_columns_that_do_not_fit_are_refused() {
         SinkRegistry::with_builtins().factory(&spec).unwrap().check(&spec).unwrap_err().to_string()
     };
     assert!(message("parquet", "compression", "rar").contains("snappy"));
-    assert!(message("json", "partitionBy", "x").contains("unknown"));
+    assert!(message("json", "partitionBy", "x,,y").contains("commas between"));
+    assert!(message("json", "compression", "bzip2").contains("none or gzip"));
+    assert!(message("json", "targetFileSize", "0").contains("128mb"));
+    assert!(message("json", "retention", "-3").contains("above 0"));
     assert!(message("csv", "sep", "").contains("empty"));
-    assert!(message("file", "format", "orc").contains("parquet, json, csv or text"));
+    assert!(message("file", "format", "orc").contains("parquet, json, csv, text or avro"));
     assert!(message("text", "path", "").contains("empty"));
     let mut text = spec("file", "x");
     text.options.set("format", "text");
@@ -284,4 +287,99 @@ fn options_and_columns_that_do_not_fit_are_refused() {
     let error =
         FileSinkFactory::new(Some(FileFormat::Text)).open(&spec("text", "nowhere://x"), context(1)).err().unwrap();
     assert_eq!(error.to_string(), "sink `text` cannot open `nowhere://x`");
+}
+
+fn keyed(keys: &[Option<&str>], values: &[&str]) -> RecordBatch {
+    RecordBatch::try_from_iter_with_nullable(vec![
+        ("k", Arc::new(StringArray::from(keys.to_vec())) as ArrayRef, true),
+        ("v", Arc::new(StringArray::from(values.to_vec())) as ArrayRef, true),
+    ])
+    .unwrap()
+}
+
+#[test]
+fn partitions_are_folders_and_their_orphans_are_removed() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let mut spec = spec("text", path);
+    spec.options.set("partitionBy", "k");
+    let factory = FileSinkFactory::new(Some(FileFormat::Text));
+    let mut sink = factory.open(&spec, context(1)).unwrap();
+    let rows = keyed(&[Some("a"), None, Some("a"), Some("x/y")], &["1", "2", "3", "4"]);
+    assert_eq!(add(sink.as_mut(), 0, &[rows]).unwrap(), 4);
+    let files = millstream_checkpoint::open_files(path, &[]).unwrap();
+    assert_eq!(committed(files.as_ref()).concat(), b"1\n3\n2\n4\n");
+    let folders: Vec<String> = read_committed(path)
+        .unwrap()
+        .iter()
+        .flat_map(|batch| &batch.files)
+        .map(|file| file.name.split_once('/').unwrap().0.to_owned())
+        .collect();
+    assert_eq!(folders, ["k=a", "k=__HIVE_DEFAULT_PARTITION__", "k=x%2Fy"]);
+    drop(sink);
+    let orphans = [0, 1].map(|batch| {
+        let name = format!("k=a/part-{batch}-7-0f5bd4e1-7f4e-4a51-9a4b-111111111111.txt");
+        fs::write(folder.path().join(&name), "9\n").unwrap();
+        folder.path().join(name)
+    });
+    drop(factory.open(&spec, context(1)).unwrap());
+    assert!(orphans.iter().all(|orphan| !orphan.exists()), "of the newest batch, and of one that never came");
+    assert_eq!(committed(files.as_ref()).concat(), b"1\n3\n2\n4\n");
+    let error = factory.check_columns(&spec, &rich().schema()).unwrap_err();
+    assert!(error.to_string().contains("names column `k`"), "{error}");
+}
+
+#[test]
+fn a_long_batch_becomes_several_files_of_about_the_asked_length() {
+    for (format, compression) in [("parquet", "none"), ("json", "none"), ("csv", "gzip"), ("avro", "none")] {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().to_str().unwrap();
+        let mut spec = spec("file", path);
+        spec.options.set("format", format);
+        spec.options.set("compression", compression);
+        spec.options.set("targetFileSize", "64kb");
+        let values: Vec<String> =
+            (0..40_000_u64).map(|n| format!("{:x}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15))).collect();
+        let rows = RecordBatch::try_new(schema(), vec![Arc::new(StringArray::from(values))]).unwrap();
+        let mut sink = FileSinkFactory::new(None).open(&spec, context(1)).unwrap();
+        assert_eq!(add(sink.as_mut(), 0, &[rows]).unwrap(), 40_000);
+        let batches = read_committed(path).unwrap();
+        let files = &batches[0].files;
+        assert!(files.len() > 3, "{format}: {files:?}");
+        assert_eq!(files.iter().map(|file| file.rows).sum::<u64>(), 40_000, "{format}");
+        assert!(files.iter().all(|file| file.bytes < 400_000), "{format}: {files:?}");
+        let ending = if compression == "gzip" { "csv.gz" } else { format };
+        assert!(files.iter().all(|file| file.name.ends_with(ending)), "{format}: {files:?}");
+    }
+}
+
+#[test]
+fn an_output_keeps_the_form_of_its_log() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let factory = FileSinkFactory::new(Some(FileFormat::Text));
+    let mut spark = spec("text", path);
+    spark.options.set("sparkMetadata", "true");
+    let mut sink = factory.open(&spark, context(1)).unwrap();
+    assert_eq!(add(sink.as_mut(), 2, &[strings(&["a"])]).unwrap(), 1);
+    assert_eq!(add(sink.as_mut(), 2, &[strings(&["a"])]).unwrap(), 0);
+    drop(sink);
+    let mut again = factory.open(&spark, context(1)).unwrap();
+    assert_eq!(add(again.as_mut(), 2, &[strings(&["a"])]).unwrap(), 0);
+    let files = millstream_checkpoint::open_files(path, &[]).unwrap();
+    assert_eq!(files.list("_spark_metadata").unwrap(), ["0", "1", "2"], "numbers that were left out are there");
+    let named = read_spark_log(files.as_ref()).unwrap();
+    assert!(named.len() == 1 && named[0].path.starts_with(&format!("file://{path}/part-2-0-")), "{named:?}");
+    let error = factory.open(&spec("text", path), context(1)).err().unwrap();
+    assert!(error.to_string().contains("log of the other form"), "{error}");
+    assert!(read_committed(path).unwrap_err().to_string().contains("Spark's log"));
+    let elsewhere = TempDir::new().unwrap();
+    fs::create_dir(elsewhere.path().join("_spark_metadata")).unwrap();
+    fs::write(elsewhere.path().join("_spark_metadata/0"), "v1").unwrap();
+    let mut foreign = spec("text", elsewhere.path().to_str().unwrap());
+    foreign.options.set("sparkMetadata", "true");
+    let error = factory.open(&foreign, context(1)).err().unwrap();
+    assert!(error.to_string().contains("written by another program"), "{error}");
+    foreign.options.set("compactInterval", "20");
+    assert!(factory.check(&foreign).unwrap_err().to_string().contains("10 at most"));
 }

@@ -10,18 +10,22 @@ use arrow::datatypes::{DataType, Date32Type, Decimal128Type, Float32Type, Float6
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
-pub(super) fn encode(options: &CsvOptions, schema: &SchemaRef, rows: &[RecordBatch]) -> Result<Vec<u8>, ArrowError> {
+/// The line of names, if there is to be one.
+pub(super) fn header(options: &CsvOptions, schema: &SchemaRef) -> Vec<u8> {
     let mut text = String::new();
     if options.header {
         let names: Vec<Option<String>> = schema.fields().iter().map(|field| Some(field.name().clone())).collect();
         line(&mut text, options, &names);
     }
-    for batch in rows {
-        for row in 0..batch.num_rows() {
-            let cells: Vec<Option<String>> =
-                batch.columns().iter().map(|column| cell(column.as_ref(), row)).collect::<Result<_, _>>()?;
-            line(&mut text, options, &cells);
-        }
+    text.into_bytes()
+}
+
+pub(super) fn encode(options: &CsvOptions, batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
+    let mut text = String::new();
+    for row in 0..batch.num_rows() {
+        let cells: Vec<Option<String>> =
+            batch.columns().iter().map(|column| cell(column.as_ref(), row)).collect::<Result<_, _>>()?;
+        line(&mut text, options, &cells);
     }
     Ok(text.into_bytes())
 }

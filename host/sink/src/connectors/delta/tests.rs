@@ -1,0 +1,168 @@
+use super::*;
+use crate::contract::{Subject, schema, sink};
+use crate::{Sink, SinkBatch, SinkContext, SinkError, SinkFactory, SinkRegistry, SinkSpec};
+use arrow::array::{ArrayRef, AsArray, Date32Array, Int64Array, RecordBatch, StringArray};
+use delta_kernel::Engine;
+use delta_kernel::engine::arrow_data::ArrowEngineData;
+use millstream_client::delta::DeltaTable;
+use millstream_common::{BatchId, ManualClock, Options, OutputMode, QueryId};
+use std::fs;
+use std::sync::Arc;
+use tempfile::TempDir;
+
+fn spec(path: &str) -> SinkSpec {
+    SinkSpec { format: "delta".into(), options: Options::new().with("path", path) }
+}
+
+fn open(spec: &SinkSpec, query: u128) -> Result<Box<dyn Sink>, SinkError> {
+    let query = QueryId(uuid::Uuid::from_u128(query));
+    DeltaSinkFactory.open(spec, SinkContext { query, query_name: None, clock: Arc::new(ManualClock::at(0)) })
+}
+
+fn add(sink: &mut dyn Sink, batch: u64, rows: &RecordBatch, mode: OutputMode) -> Result<u64, SinkError> {
+    let schema = rows.schema();
+    let rows = std::slice::from_ref(rows);
+    sink.add_batch(&SinkBatch { id: BatchId(batch), schema: &schema, rows, mode }).map(|report| report.rows)
+}
+
+fn strings(values: &[&str]) -> RecordBatch {
+    RecordBatch::try_new(schema(), vec![Arc::new(StringArray::from(values.to_vec()))]).unwrap()
+}
+
+fn rows(path: &str) -> Vec<RecordBatch> {
+    let table = DeltaTable::open(path, &[]).unwrap();
+    let Some(snapshot) = table.snapshot(None).unwrap() else { return Vec::new() };
+    table
+        .apart("read", || {
+            let scan = snapshot.scan_builder().build()?;
+            let engine: Arc<dyn Engine> = Arc::clone(table.engine()) as _;
+            let batches = scan.execute(engine)?;
+            batches.map(|data| Ok(ArrowEngineData::try_from_engine_data(data?)?.record_batch().clone())).collect()
+        })
+        .unwrap()
+}
+
+fn values(path: &str, column: &str) -> Vec<String> {
+    let mut values: Vec<String> = Vec::new();
+    for batch in rows(path) {
+        let column = batch.column_by_name(column).unwrap();
+        values.extend(column.as_string::<i32>().iter().map(|value| value.unwrap_or("null").to_owned()));
+    }
+    values.sort();
+    values
+}
+
+fn versions(path: &str) -> usize {
+    let names = fs::read_dir(format!("{path}/_delta_log")).unwrap().map(|entry| entry.unwrap().file_name());
+    names.filter(|name| name.to_string_lossy().ends_with(".json")).count()
+}
+
+#[test]
+fn it_keeps_the_contract() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("table").to_str().unwrap().to_owned();
+    let spec = spec(&path);
+    sink(&mut Subject {
+        factory: Arc::clone(SinkRegistry::with_builtins().factory(&spec).unwrap()),
+        spec,
+        query: QueryId(uuid::Uuid::from_u128(1)),
+        written: Some(&mut || values(&path, "value")),
+        counts_once: true,
+    });
+    assert_eq!(versions(&path), 4, "the table, and a commit for each batch with rows");
+}
+
+#[test]
+fn complete_mode_replaces_what_is_there_and_update_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let mut sink = open(&spec(path), 1).unwrap();
+    assert_eq!(add(sink.as_mut(), 0, &strings(&["a", "b"]), OutputMode::Complete).unwrap(), 2);
+    assert_eq!(add(sink.as_mut(), 1, &strings(&["c"]), OutputMode::Complete).unwrap(), 1);
+    assert_eq!(add(sink.as_mut(), 1, &strings(&["x"]), OutputMode::Complete).unwrap(), 0);
+    assert_eq!(values(path, "value"), ["c"]);
+    assert_eq!(add(sink.as_mut(), 2, &strings(&[]), OutputMode::Complete).unwrap(), 0);
+    assert_eq!(values(path, "value"), [""; 0]);
+    let error = add(sink.as_mut(), 3, &strings(&["x"]), OutputMode::Update).unwrap_err();
+    assert!(error.to_string().contains("append and complete"), "{error}");
+}
+
+#[test]
+fn rows_go_to_partitions_and_into_files_of_the_asked_size() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let mut spec = spec(path);
+    spec.options.set("partitionBy", "day, k");
+    spec.options.set("maxRecordsPerFile", "2");
+    let batch = RecordBatch::try_from_iter_with_nullable(vec![
+        ("day", Arc::new(Date32Array::from(vec![19_844, 19_844, 19_845, 19_844, 19_844])) as ArrayRef, true),
+        ("k", Arc::new(StringArray::from(vec![Some("a/b"), Some("a/b"), None, Some("a/b"), Some("z")])), true),
+        ("v", Arc::new(StringArray::from(vec!["1", "2", "3", "4", "5"])), true),
+    ])
+    .unwrap();
+    let mut sink = open(&spec, 1).unwrap();
+    assert_eq!(add(sink.as_mut(), 0, &batch, OutputMode::Append).unwrap(), 5);
+    assert_eq!(values(path, "v"), ["1", "2", "3", "4", "5"]);
+    assert_eq!(values(path, "k"), ["a/b", "a/b", "a/b", "null", "z"]);
+    let table = DeltaTable::open(path, &[]).unwrap();
+    let snapshot = table.snapshot(None).unwrap().unwrap();
+    assert_eq!(snapshot.table_configuration().logical_partition_columns(), ["day", "k"]);
+    let log = fs::read_to_string(format!("{path}/_delta_log/00000000000000000001.json")).unwrap();
+    assert_eq!(log.matches("\"add\":").count(), 4, "{log}");
+    assert!(log.contains("2024-05-01"), "{log}");
+    drop(sink);
+    spec.options.set("partitionBy", "day");
+    let error = open(&spec, 1).err().unwrap();
+    assert!(error.to_string().contains("partitioned by `day, k`"), "{error}");
+}
+
+#[test]
+fn two_writers_meet_and_both_have_their_rows() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().to_str().unwrap().to_owned();
+    let writers: Vec<_> = (1..=2_u128)
+        .map(|query| {
+            let path = path.clone();
+            std::thread::spawn(move || {
+                let mut sink = open(&spec(&path), query).unwrap();
+                for batch in 0..6 {
+                    let value = format!("{query}-{batch}");
+                    assert_eq!(add(sink.as_mut(), batch, &strings(&[value.as_str()]), OutputMode::Append).unwrap(), 1);
+                }
+            })
+        })
+        .collect();
+    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    let mut expected: Vec<String> =
+        (1..=2).flat_map(|query| (0..6).map(move |batch| format!("{query}-{batch}"))).collect();
+    expected.sort();
+    assert_eq!(values(&path, "value"), expected);
+    assert_eq!(versions(&path), 13);
+    assert!(fs::exists(format!("{path}/_delta_log/_last_checkpoint")).unwrap(), "the log is summed up");
+}
+
+#[test]
+fn columns_that_do_not_fit_the_table_are_refused() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let mut sink = open(&spec(path), 1).unwrap();
+    let two = |v: ArrayRef, w: ArrayRef| {
+        RecordBatch::try_from_iter_with_nullable(vec![("v", v, true), ("w", w, true)]).unwrap()
+    };
+    let text = || Arc::new(StringArray::from(vec!["x"])) as ArrayRef;
+    let number = || Arc::new(Int64Array::from(vec![1])) as ArrayRef;
+    assert_eq!(add(sink.as_mut(), 0, &two(text(), number()), OutputMode::Append).unwrap(), 1);
+    let error = add(sink.as_mut(), 1, &two(text(), text()), OutputMode::Append).unwrap_err();
+    assert!(error.to_string().contains("column `w` is of type string and in the table of type long"), "{error}");
+    let error = add(sink.as_mut(), 1, &strings(&["x"]), OutputMode::Append).unwrap_err();
+    assert!(error.to_string().contains("no column `value`"), "{error}");
+    let fewer = RecordBatch::try_from_iter_with_nullable(vec![("w", number(), true)]).unwrap();
+    assert_eq!(add(sink.as_mut(), 1, &fewer, OutputMode::Append).unwrap(), 1);
+    assert_eq!(values(path, "v"), ["null", "x"]);
+    let error = DeltaSinkFactory.check(&spec(" ")).unwrap_err();
+    assert!(error.to_string().contains("empty"), "{error}");
+    let unsigned =
+        arrow::datatypes::Schema::new(vec![arrow::datatypes::Field::new("n", arrow::datatypes::DataType::UInt8, true)]);
+    let error = DeltaSinkFactory.check_columns(&spec(path), &Arc::new(unsigned)).unwrap_err();
+    assert!(error.to_string().contains("column `n`"), "{error}");
+}
