@@ -173,7 +173,9 @@ impl Hint for SourceError {
             Self::Plugin { source, .. } => source.fault(),
             Self::Kafka { source, .. } => source.fault(),
             Self::BrokenWord { .. } => Fault::Plugin,
-            Self::Malformed { .. } | Self::Lost { .. } | Self::DataLoss { .. } | Self::NotAppended { .. } => Fault::Data,
+            Self::Malformed { .. } | Self::Lost { .. } | Self::DataLoss { .. } | Self::NotAppended { .. } => {
+                Fault::Data
+            }
             Self::Log { source: DurableError::Storage { .. }, .. } => Fault::Outside,
             Self::ForeignOffset { .. } | Self::Log { .. } | Self::Damaged { .. } => Fault::Corrupt,
         }

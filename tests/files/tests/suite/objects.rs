@@ -110,7 +110,6 @@ fn a_second_writer_of_a_checkpoint_on_s3_is_kept_out_and_a_dead_ones_place_is_ta
 }
 
 #[test]
-#[ignore = "for file sinks that take options of object stores"]
 fn a_file_sink_on_s3_is_read_back() {
     let server = Server::start().unwrap();
     fill(&server);
