@@ -50,7 +50,7 @@ pub use input::{DirectOptions, RddQueue, Receiver, ReceiverHandle, Record};
 pub use item::{Data, Item, Key};
 pub use listener::{BatchInfo, OutputOperationInfo, ReceiverInfo, StreamingListener};
 pub use output::Show;
-pub use rdd::{Cogrouped, Combiner, InputRange, Rdd};
+pub use rdd::{Cogrouped, Combiner, InputRange, OuterJoined, Rdd};
 pub use schedule::Stepper;
 pub use state::{MapWithStateStream, State, StateSpec};
 pub use stream::DStream;

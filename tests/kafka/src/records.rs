@@ -173,11 +173,8 @@ impl Kafka {
             match consumer.poll(Duration::from_millis(100)) {
                 None => {}
                 Some(Err(KafkaError::PartitionEOF(partition))) => drop(open.remove(&partition)),
-                Some(Err(error)) => {
-                    if last.elapsed() > PATIENCE {
-                        return Err(error.into());
-                    }
-                }
+                Some(Err(error)) if last.elapsed() > PATIENCE => return Err(error.into()),
+                Some(Err(_)) => {}
                 Some(Ok(message)) => {
                     last = Instant::now();
                     each(record(&message));

@@ -5,6 +5,8 @@ use crate::{Data, Key};
 
 /// A key with its values of both sides.
 pub type Cogrouped<K, V, W> = (K, (Vec<V>, Vec<W>));
+/// A key with a value of each side, one of which may be missing.
+pub type OuterJoined<K, V, W> = (K, (Option<V>, Option<W>));
 
 impl<K: Key, V: Data> Rdd<(K, V)> {
     /// Each key of either side with its values of both.
@@ -48,7 +50,7 @@ impl<K: Key, V: Data> Rdd<(K, V)> {
     }
 
     /// As `join`, and each row of either side whose key the other does not have.
-    pub fn full_outer_join<W: Data>(&self, other: &Rdd<(K, W)>, partitions: usize) -> Rdd<(K, (Option<V>, Option<W>))> {
+    pub fn full_outer_join<W: Data>(&self, other: &Rdd<(K, W)>, partitions: usize) -> Rdd<OuterJoined<K, V, W>> {
         self.cogroup(other, partitions).flat_map_values(|(left, right)| {
             let (left, right) = (optional(&left), optional(&right));
             let pairs = left.iter().flat_map(|one| right.iter().map(move |other| (one.clone(), other.clone())));

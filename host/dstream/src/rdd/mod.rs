@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 pub(crate) use groups::Groups;
-pub use joins::Cogrouped;
+pub use joins::{Cogrouped, OuterJoined};
 pub use pairs::Combiner;
 
 /// What a direct stream read for a batch.

@@ -8,6 +8,7 @@ use crate::stream::{AnyStream, Role};
 use crate::{DStreamError, Refusal};
 use millstream_common::OperatorUid;
 use millstream_wasm::PluginSlot;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -33,9 +34,9 @@ impl Plan {
             if let Some(refusal) = node.refusal() {
                 return Err(refusal.clone().into());
             }
-            if !nodes.contains_key(&node.number()) {
+            if let Entry::Vacant(place) = nodes.entry(node.number()) {
                 open.extend(node.parents().iter().cloned());
-                nodes.insert(node.number(), node);
+                place.insert(node);
             }
         }
         let (mut inputs, mut stateful, mut plugins) = (Vec::<Arc<dyn Input>>::new(), Vec::new(), Vec::new());
@@ -69,8 +70,11 @@ impl Plan {
     }
 }
 
+/// An operation with state and its name.
+type Named = (OperatorUid, Arc<dyn Stateful>);
+
 /// Gives each operation its name: the one that the program gave, or that of the operation, numbered from the second on.
-fn named(operations: Vec<Arc<dyn Stateful>>) -> Result<Vec<(OperatorUid, Arc<dyn Stateful>)>, DStreamError> {
+fn named(operations: Vec<Arc<dyn Stateful>>) -> Result<Vec<Named>, DStreamError> {
     let mut taken: BTreeSet<String> = BTreeSet::new();
     for given in operations.iter().filter_map(|operation| operation.identity().given()) {
         if !taken.insert(given.clone()) {

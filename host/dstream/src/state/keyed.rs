@@ -36,12 +36,15 @@ pub(crate) fn spread<K: Item, V: Data>(
     Ok(keyed)
 }
 
+/// Keys by their bytes, with one value each.
+pub(crate) type Once<K, S> = BTreeMap<Vec<u8>, (K, S)>;
+
 /// Spreads keys with one value each, as a state that is there at the beginning.
 pub(crate) fn spread_once<K: Item, S>(
     rows: impl IntoIterator<Item = (K, S)>,
     partitions: usize,
-) -> Result<Vec<BTreeMap<Vec<u8>, (K, S)>>, DStreamError> {
-    let mut keyed: Vec<BTreeMap<Vec<u8>, (K, S)>> = (0..partitions).map(|_| BTreeMap::new()).collect();
+) -> Result<Vec<Once<K, S>>, DStreamError> {
+    let mut keyed: Vec<Once<K, S>> = (0..partitions).map(|_| BTreeMap::new()).collect();
     for (key, state) in rows {
         let bytes = encode("a key", &key)?;
         keyed[partition_of(&bytes, partitions)].insert(bytes, (key, state));

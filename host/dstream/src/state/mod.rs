@@ -35,8 +35,12 @@ pub(crate) use stores::{Changes, StoreSet};
 pub(crate) use update::{Update, UpdateFn};
 pub(crate) use window::Window;
 
+use crate::rdd::Rdd;
 use crate::{DStreamError, JobError, Time};
 use std::sync::{Mutex, PoisonError};
+
+/// The rows that an operation gave last, and in which batch.
+pub(crate) type Latest<T> = Option<(Time, Rdd<T>)>;
 
 /// An operation that keeps something.
 pub(crate) trait Stateful: Send + Sync {

@@ -13,7 +13,7 @@
 
 use crate::item::{decode, encode};
 use crate::rdd::Rdd;
-use crate::state::{BatchRows, Changes, Identity, KeyedRows, Stateful, StoreSet, each, spread};
+use crate::state::{BatchRows, Changes, Identity, KeyedRows, Latest, Stateful, StoreSet, each, spread};
 use crate::stream::StreamCore;
 use crate::{DStreamError, Item, JobError, Key, Time};
 use millstream_state::Layout;
@@ -45,7 +45,7 @@ pub(crate) struct ReducedWindow<K, V> {
     slide_ms: i64,
     batches: BatchRows<(K, V)>,
     values: Mutex<Values<K, V>>,
-    latest: Mutex<Option<(Time, Rdd<(K, V)>)>>,
+    latest: Mutex<Latest<(K, V)>>,
 }
 
 impl<K: Key + Item, V: Item> ReducedWindow<K, V> {

@@ -4,6 +4,9 @@ use crate::DStreamError;
 use millstream_state::{ByteRows, FamilyId, FamilySpec, Layout, LogStore, StateManifest, StateStore};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+/// A key and its value, as bytes.
+pub(crate) type KeyValue = (Vec<u8>, Vec<u8>);
+
 /// The stores of one operation.
 #[derive(Debug, Default)]
 pub(crate) struct StoreSet(OnceLock<Vec<Mutex<LogStore>>>);
@@ -48,7 +51,7 @@ impl StoreSet {
         &self,
         partition: usize,
         (family, layout, schema_id): (&str, Layout, &str),
-    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, DStreamError> {
+    ) -> Result<Vec<KeyValue>, DStreamError> {
         let Some(store) = self.all().get(partition) else { return Ok(Vec::new()) };
         let mut store = locked(store);
         let id = Self::family(&mut store, family, layout, schema_id)?;

@@ -2,7 +2,7 @@
 
 use crate::item::{decode, encode};
 use crate::rdd::Rdd;
-use crate::state::{Changes, Identity, KeyedRows, Stateful, StoreSet, each, spread, spread_once};
+use crate::state::{Changes, Identity, KeyedRows, Latest, Stateful, StoreSet, each, spread, spread_once};
 use crate::stream::StreamCore;
 use crate::{DStreamError, Data, Item, JobError, Time};
 use millstream_state::Layout;
@@ -24,7 +24,7 @@ pub(crate) struct Update<K, V, S> {
     update: Arc<UpdateFn<K, V, S>>,
     initial: Vec<(K, S)>,
     states: Mutex<Vec<States<K, S>>>,
-    latest: Mutex<Option<(Time, Rdd<(K, S)>)>>,
+    latest: Mutex<Latest<(K, S)>>,
 }
 
 impl<K: Item, V: Data, S: Item> Update<K, V, S> {

@@ -3,7 +3,7 @@
 //! Each has a form with the number of partitions; without one it is `spark.default.parallelism`.
 
 use super::{DStream, NewStream, Role, cannot_combine};
-use crate::rdd::{Cogrouped, Combiner, Rdd};
+use crate::rdd::{Cogrouped, Combiner, OuterJoined, Rdd};
 use crate::{Data, Key};
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ impl<K: Key, V: Data> DStream<(K, V)> {
     }
 
     /// As `join`, and each row of either stream whose key the other does not have.
-    pub fn full_outer_join<W: Data>(&self, other: &DStream<(K, W)>) -> DStream<(K, (Option<V>, Option<W>))> {
+    pub fn full_outer_join<W: Data>(&self, other: &DStream<(K, W)>) -> DStream<OuterJoined<K, V, W>> {
         self.beside("full_outer_join", other, |one, other, partitions| one.full_outer_join(other, partitions))
     }
 

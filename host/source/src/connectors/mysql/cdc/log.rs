@@ -243,7 +243,7 @@ enum Said {
 }
 
 fn said(query: &str, schema: &str, (database, table): (&str, &str)) -> Said {
-    let mut words = query.trim().split_whitespace();
+    let mut words = query.split_whitespace();
     let first = words.next().unwrap_or_default().to_ascii_uppercase();
     match first.as_str() {
         "BEGIN" | "START" | "XA" | "SAVEPOINT" | "RELEASE" => Said::Begin,
