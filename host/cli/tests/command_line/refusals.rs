@@ -55,7 +55,7 @@ fn what_is_wrong_with_a_query_is_told_before_anything_is_made() {
         (COUNTS.replace("GROUP BY", "GRUP BY"), "error: the query cannot be planned: "),
         (COUNTS.replace("FROM numbers", "FROM others"), "others"),
         (COUNTS.replace("complete", "append"), "error: "),
-        (COUNTS.replace("noop", "nop"), "error: the sink has the unknown format `nop`; there are console"),
+        (COUNTS.replace("noop", "nop"), "error: the sink has the unknown format `nop`; there are avro, console"),
         (
             COUNTS.replace("rowsPerBatch", "rowsPerBtch"),
             "option `rowsPerBtch` is unknown to source `numbers`; it takes rowsPerBatch",
