@@ -179,7 +179,7 @@ start_program() {
   children+=("$query")
 }
 end_program() {
-  kill "-${1:-INT}" "$query"
+  kill "-${1:-TERM}" "$query"
   wait "$query" || true
 }
 build_program() {
