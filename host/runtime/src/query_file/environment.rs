@@ -9,6 +9,9 @@ const SETTING: &str = "MILLSTREAM_SETTING_";
 /// Variables that the process reads, not the query.
 const OF_THE_PROCESS: [&str; 4] = ["MILLSTREAM_LOG", "MILLSTREAM_RUN_DIR", "MILLSTREAM_TARGET_DIR", "MILLSTREAM_SDK"];
 
+/// What the tests of this project read: servers of the user's own.
+const OF_TESTS: &str = "MILLSTREAM_TEST_";
+
 /// The variables, sorted out.
 #[derive(Debug, Default)]
 pub(super) struct Environment {
@@ -34,7 +37,7 @@ impl Environment {
                 name if name.starts_with(SETTING) => {
                     environment.settings.push((setting(name)?, value.clone(), name.to_owned()));
                 }
-                name if OF_THE_PROCESS.contains(&name) => {}
+                name if OF_THE_PROCESS.contains(&name) || name.starts_with(OF_TESTS) => {}
                 _ => return Err(unknown(name)),
             }
         }
