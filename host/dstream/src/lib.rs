@@ -37,6 +37,7 @@ mod error;
 mod input;
 mod item;
 mod listener;
+mod lock;
 mod output;
 mod rdd;
 mod schedule;

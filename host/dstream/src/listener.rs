@@ -4,9 +4,10 @@
 //! logged; the context goes on.
 
 use crate::Time;
+use crate::lock::locked;
 use crate::rdd::guarded;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// A batch, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,11 +108,11 @@ impl std::fmt::Debug for Listeners {
 
 impl Listeners {
     pub(crate) fn add(&self, listener: Arc<dyn StreamingListener>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
+        locked(&self.0).push(listener);
     }
 
     pub(crate) fn tell(&self, what: impl Fn(&dyn StreamingListener)) {
-        for listener in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        for listener in &*locked(&self.0) {
             let told = guarded(|| {
                 what(&**listener);
                 Ok(())

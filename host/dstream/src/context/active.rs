@@ -1,6 +1,7 @@
 //! One context of a process runs at a time; and how a program goes on with what it was.
 
-use super::{Inner, StreamingContext, locked};
+use super::{Inner, StreamingContext};
+use crate::lock::locked;
 use crate::{DStreamError, Refusal};
 use std::sync::{Arc, Mutex, Weak};
 

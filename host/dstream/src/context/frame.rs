@@ -1,11 +1,12 @@
 //! What all streams of a context share: interval, settings, clock, and in which phase of its life the context is.
 
 use crate::context::settings::Settings;
+use crate::lock::locked;
 use crate::time::Time;
 use crate::{Refusal, time};
 use millstream_common::Clock;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// The life of a context goes one way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +44,7 @@ impl Frame {
     }
 
     pub(crate) fn settings(&self) -> MutexGuard<'_, Settings> {
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.settings)
     }
 
     /// The number of partitions of operations that the program gave none.

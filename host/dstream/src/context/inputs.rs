@@ -1,10 +1,11 @@
 //! The inputs of a context.
 
-use super::{StreamingContext, locked};
+use super::StreamingContext;
 use crate::input::{
-    DirectOptions, Input, QueueInput, RddQueue, Receiver, ReceiverInput, Record, Slot, SourceInput, SourceKind,
+    Decode, DirectOptions, Input, QueueInput, RddQueue, Receiver, ReceiverInput, Record, Slot, SourceInput, SourceKind,
     record_rows, value_lines,
 };
+use crate::lock::locked;
 use crate::rdd::Rdd;
 use crate::stream::{DStream, NewStream, Role};
 use crate::{DStreamError, Data, Item, Refusal};
@@ -50,6 +51,18 @@ impl StreamingContext {
         Ok((spec, factory))
     }
 
+    /// The stream of what a source gives.
+    fn rows_of<T: Data>(
+        &self,
+        source: (SourceSpec, Arc<dyn SourceFactory>),
+        kind: SourceKind<T>,
+        decode: Decode<T>,
+    ) -> Result<DStream<T>, DStreamError> {
+        let input = SourceInput::new(source, Arc::clone(&self.inner.frame), kind, decode)?;
+        let slot = input.slot();
+        Ok(self.input(Arc::new(input), slot))
+    }
+
     /// The lines that a server sends over a socket, as UTF-8. They cannot be asked for again: with a checkpoint they are kept
     /// there before their batch runs, and what no batch had taken is lost when the program dies.
     ///
@@ -58,10 +71,7 @@ impl StreamingContext {
     pub fn socket_text_stream(&self, host: &str, port: u16) -> Result<DStream<String>, DStreamError> {
         let options = Options::new().with("host", host).with("port", port.to_string());
         let source = self.source("socket", DirectOptions::new(options))?;
-        let frame = Arc::clone(&self.inner.frame);
-        let input = SourceInput::new(source, frame, SourceKind::received_lines(), value_lines)?;
-        let slot = input.slot();
-        Ok(self.input(Arc::new(input), slot))
+        self.rows_of(source, SourceKind::received_lines(), value_lines)
     }
 
     /// The lines of files that come into a folder after the start; each file must come in whole, by a rename. What is there
@@ -72,10 +82,7 @@ impl StreamingContext {
     pub fn text_file_stream(&self, folder: &str) -> Result<DStream<String>, DStreamError> {
         let options = Options::new().with("path", folder);
         let source = self.source("text", DirectOptions::new(options))?;
-        let frame = Arc::clone(&self.inner.frame);
-        let input = SourceInput::new(source, frame, SourceKind::DirectFromNow, value_lines)?;
-        let slot = input.slot();
-        Ok(self.input(Arc::new(input), slot))
+        self.rows_of(source, SourceKind::DirectFromNow, value_lines)
     }
 
     /// The rows of files of a format (`json`, `csv`, `parquet`, …) that come into a folder after the start, as
@@ -85,10 +92,7 @@ impl StreamingContext {
     /// As `text_file_stream`, and when the options do not fit the format.
     pub fn file_stream(&self, format: &str, options: DirectOptions) -> Result<DStream<Record>, DStreamError> {
         let source = self.source(format, options)?;
-        let frame = Arc::clone(&self.inner.frame);
-        let input = SourceInput::new(source, frame, SourceKind::DirectFromNow, record_rows)?;
-        let slot = input.slot();
-        Ok(self.input(Arc::new(input), slot))
+        self.rows_of(source, SourceKind::DirectFromNow, record_rows)
     }
 
     /// The rows of any source of the engine (`kafka`, `rate`, …), from where its options say. Each batch reads a range of
@@ -99,10 +103,7 @@ impl StreamingContext {
     /// When there is no such source, its options do not fit, or the context has been started.
     pub fn direct_stream(&self, format: &str, options: DirectOptions) -> Result<DStream<Record>, DStreamError> {
         let source = self.source(format, options)?;
-        let frame = Arc::clone(&self.inner.frame);
-        let input = SourceInput::new(source, frame, SourceKind::Direct, record_rows)?;
-        let slot = input.slot();
-        Ok(self.input(Arc::new(input), slot))
+        self.rows_of(source, SourceKind::Direct, record_rows)
     }
 
     /// The rows of a queue, one entry per batch. A program with a checkpoint cannot have it.

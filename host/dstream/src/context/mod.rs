@@ -13,6 +13,7 @@ mod inputs;
 pub(crate) mod settings;
 
 use crate::listener::{Listeners, StreamingListener};
+use crate::lock::locked;
 use crate::output::Outputs;
 use crate::rdd::Rdd;
 use crate::schedule::{Control, Engine, Opened, Plan, Stepper};
@@ -25,7 +26,7 @@ use millstream_common::{Clock, DurableFiles, SystemClock};
 use millstream_source::{SourceFactory, SourceRegistry};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// In which phase of its life a context is.
@@ -76,10 +77,6 @@ impl std::fmt::Debug for StreamingContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("StreamingContext").field("state", &self.state()).finish_non_exhaustive()
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl StreamingContext {

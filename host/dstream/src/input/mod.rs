@@ -25,15 +25,16 @@ pub use queue::RddQueue;
 pub(crate) use receiver::ReceiverInput;
 pub use receiver::{Receiver, ReceiverHandle};
 pub use record::Record;
-pub(crate) use source::{SourceInput, SourceKind};
+pub(crate) use source::{Decode, SourceInput, SourceKind};
 
 use crate::listener::Listeners;
+use crate::lock::locked;
 use crate::rdd::Rdd;
 use crate::{DStreamError, Time};
 use kept::Kept;
 use millstream_checkpoint::{ConnectorPin, OffsetRange};
 use millstream_common::{Clock, DurableFiles, StopSignal};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// What an input is opened with.
 pub(crate) struct Opening {
@@ -94,11 +95,11 @@ impl<T> Default for Slot<T> {
 
 impl<T: crate::Data> Slot<T> {
     pub(crate) fn put(&self, time: Time, rows: Rdd<T>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((time, rows));
+        *locked(&self.0) = Some((time, rows));
     }
 
     pub(crate) fn rows(&self, time: Time) -> Option<Rdd<T>> {
-        let slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = locked(&self.0);
         slot.as_ref().filter(|(at, _)| *at == time).map(|(_, rows)| rows.clone())
     }
 }

@@ -1,11 +1,12 @@
 //! A queue of the program: for tests, and for trying out.
 
 use super::{Input, Opening, Slot, counted};
+use crate::lock::locked;
 use crate::rdd::Rdd;
 use crate::{DStreamError, Data, Time};
 use millstream_checkpoint::{ConnectorPin, OffsetRange};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A queue of rows for batches. Clones share it; it may be filled while the context runs.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ impl<T: Data> RddQueue<T> {
     }
 
     fn rdds(&self) -> MutexGuard<'_, VecDeque<Rdd<T>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 
     /// Adds rows, in one partition.
@@ -65,7 +66,7 @@ impl<T: Data> QueueInput<T> {
     }
 
     fn taken(&self) -> MutexGuard<'_, (u64, u64)> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.taken)
     }
 }
 

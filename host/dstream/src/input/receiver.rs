@@ -13,6 +13,7 @@ use super::{Input, Kept, Opening, Slot, count, counted, kept};
 use crate::context::frame::Frame;
 use crate::context::settings::rows_per_batch;
 use crate::listener::{Listeners, ReceiverInfo};
+use crate::lock::locked;
 use crate::rdd::{Rdd, guarded};
 use crate::{DStreamError, Item, Time};
 use millstream_checkpoint::{ConnectorPin, OffsetRange};
@@ -52,7 +53,7 @@ struct Waiting<T> {
 
 impl<T> Shared<T> {
     fn lock(&self) -> MutexGuard<'_, Waiting<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     fn tell(&self, active: bool, what: impl Fn(&dyn crate::StreamingListener, &ReceiverInfo)) {
@@ -226,11 +227,11 @@ impl<T: Item> ReceiverInput<T> {
     }
 
     fn taken(&self) -> MutexGuard<'_, (u64, u64)> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.taken)
     }
 
     fn kept(&self) -> Option<Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.kept).clone()
     }
 }
 
@@ -252,7 +253,7 @@ impl<T: Item> Input for ReceiverInput<T> {
         *self.taken() = (position, position);
         if opening.durable && self.frame.settings().keep_received {
             let kept = Kept::new(&self.shared.input, opening.files);
-            *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
+            *locked(&self.kept) = Some(kept);
         }
         let receiver = {
             let mut waiting = self.shared.lock();

@@ -7,13 +7,14 @@ use super::{Input, Kept, Opening, Slot, count, kept};
 use crate::context::frame::Frame;
 use crate::context::settings::rows_per_batch;
 use crate::listener::{Listeners, ReceiverInfo};
+use crate::lock::locked;
 use crate::rdd::{InputRange, Rdd};
 use crate::{DStreamError, Data, Time};
 use arrow::array::RecordBatch;
 use millstream_checkpoint::{ConnectorPin, OffsetRange};
 use millstream_common::ReadLimit;
 use millstream_source::{Offset, Source, SourceContext, SourceError, SourceFactory, SourceSpec};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// What the rows of a source become, partition by partition.
 pub(crate) type Decode<T> = fn(&str, Vec<RecordBatch>) -> Result<Vec<T>, SourceError>;
@@ -73,7 +74,7 @@ impl<T: Data> SourceInput<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Open>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.open)
     }
 
     fn is_received(&self) -> bool {

@@ -10,10 +10,11 @@ mod text_files;
 
 pub use show::Show;
 
+use crate::lock::locked;
 use crate::rdd::{Rdd, guarded};
 use crate::stream::{AnyStream, DStream};
 use crate::{DStreamError, Data, JobError, Time};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 type Run = dyn Fn(Time) -> Result<bool, DStreamError> + Send + Sync;
 
@@ -33,7 +34,7 @@ pub(crate) struct Outputs(Mutex<Vec<Output>>);
 
 impl Outputs {
     pub(crate) fn all(&self) -> MutexGuard<'_, Vec<Output>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 

@@ -10,12 +10,13 @@
 //!
 //! ```
 
+use crate::lock::locked;
 use crate::output::Show;
 use crate::rdd::{Rdd, guarded};
 use crate::stream::DStream;
 use crate::{DStreamError, Data, JobError, Time};
 use std::io::Write;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 const RULE: &str = "-------------------------------------------";
 
@@ -62,7 +63,7 @@ impl<T: Data + Show> DStream<T> {
         self.output("print", move |rows, time| {
             guarded(|| {
                 let text = text(rows, time, count)?;
-                let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut writer = locked(&writer);
                 writer.write_all(text.as_bytes()).and_then(|()| writer.flush()).map_err(JobError::failed)
             })
         })

@@ -1,6 +1,7 @@
 //! What evaluates.
 
 use super::{Rdd, guarded, in_parallel};
+use crate::lock::locked;
 use crate::{Data, JobError};
 use std::sync::{Mutex, PoisonError};
 
@@ -63,7 +64,7 @@ impl<T: Data> Rdd<T> {
         let reduced: Mutex<Vec<(usize, T)>> = Mutex::default();
         in_parallel(self.workers(), parts.len(), |index| {
             if let Some(value) = parts[index].iter().cloned().reduce(&f) {
-                reduced.lock().unwrap_or_else(PoisonError::into_inner).push((index, value));
+                locked(&reduced).push((index, value));
             }
             Ok(())
         })?;

@@ -20,6 +20,7 @@ mod shuffle;
 #[cfg(test)]
 mod tests;
 
+use crate::lock::locked;
 use crate::{Data, JobError};
 use millstream_checkpoint::OffsetRange;
 use std::any::Any;
@@ -183,7 +184,7 @@ pub(crate) fn in_parallel(
                     }
                     if let Err(error) = guarded(|| work(index)) {
                         next.store(count, Ordering::Relaxed);
-                        let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
+                        let mut first = locked(&first);
                         if first.as_ref().is_none_or(|(before, _)| index < *before) {
                             *first = Some((index, error));
                         }

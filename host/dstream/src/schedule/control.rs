@@ -6,6 +6,7 @@
 
 use super::Engine;
 use crate::DStreamError;
+use crate::lock::locked;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
@@ -44,7 +45,7 @@ impl Control {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     /// Starts the threads. `at_end` is called when all is over.

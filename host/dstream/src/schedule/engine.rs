@@ -5,6 +5,7 @@ use super::plan::Plan;
 use crate::context::frame::Frame;
 use crate::input::Opening;
 use crate::listener::{BatchInfo, Listeners, OutputOperationInfo};
+use crate::lock::locked;
 use crate::time::zero_time;
 use crate::{DStreamError, Time};
 use millstream_checkpoint::OffsetRange;
@@ -12,7 +13,7 @@ use millstream_common::{BatchId, DurableFiles, MemoryFiles, StopSignal, describe
 use millstream_wasm::BatchStamp;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// How many batches wait in the queue at most; more are cut when some have run.
 const MOST_QUEUED: usize = 256;
@@ -66,10 +67,6 @@ pub(crate) struct Engine {
     is_running: AtomicBool,
     /// That it is to end after the batch that runs.
     is_to_end: AtomicBool,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Engine {

@@ -4,12 +4,13 @@
 //! left the window go as one range.
 
 use crate::item::{decode, encode};
+use crate::lock::locked;
 use crate::rdd::Rdd;
 use crate::state::{Changes, Identity, StoreSet, each};
 use crate::{DStreamError, Item, JobError, Time};
 use millstream_state::Layout;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 const FAMILY: &str = "batches";
 
@@ -29,7 +30,7 @@ impl<T: Item> BatchRows<T> {
     }
 
     fn kept(&self) -> MutexGuard<'_, BTreeMap<Time, Rdd<T>>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.kept)
     }
 
     /// Reads what the store has.

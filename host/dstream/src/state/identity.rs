@@ -1,9 +1,10 @@
 //! By what a checkpoint knows an operation with state: its name, and what its bytes mean.
 
+use crate::lock::locked;
 use crate::{DStreamError, JobError, Refusal, Time};
 use millstream_checkpoint::StatePin;
 use millstream_common::{Digest, OperatorUid};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 /// Name, form and number of partitions of an operation with state.
 #[derive(Debug)]
@@ -39,12 +40,12 @@ impl Identity {
 
     /// The name that the program gave.
     pub(crate) fn given(&self) -> Option<String> {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.given).clone()
     }
 
     pub(crate) fn rename(&self, name: &str) -> Result<(), Refusal> {
         OperatorUid::new(name).map_err(|_| Refusal::Name { what: "an operation with state", name: name.to_owned() })?;
-        *self.given.lock().unwrap_or_else(PoisonError::into_inner) = Some(name.to_owned());
+        *locked(&self.given) = Some(name.to_owned());
         Ok(())
     }
 

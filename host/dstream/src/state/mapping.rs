@@ -1,6 +1,7 @@
 //! `map_with_state`: the function is called for each value of the batch, and for keys that time out.
 
 use crate::item::{decode, encode};
+use crate::lock::locked;
 use crate::rdd::Rdd;
 use crate::state::spec::{State, StateSpec};
 use crate::state::{Changes, Identity, KeyedRows, Stateful, StoreSet, each, spread, spread_once};
@@ -8,7 +9,7 @@ use crate::stream::{AnyStream, StreamCore};
 use crate::{DStreamError, Data, Item, JobError, Time};
 use millstream_state::Layout;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 const FAMILY: &str = "states";
 
@@ -34,11 +35,11 @@ impl<K: Item, V: Data, S: Item, E: Data> Mapping<K, V, S, E> {
     }
 
     fn states(&self) -> MutexGuard<'_, Vec<States<K, S>>> {
-        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.states)
     }
 
     fn latest(&self) -> MutexGuard<'_, Option<(Time, Rdd<E>)>> {
-        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.latest)
     }
 
     fn workers(&self) -> usize {
@@ -153,7 +154,7 @@ impl<K: Item, V: Data, S: Item, E: Data> Stateful for Mapping<K, V, S, E> {
         let mut states = self.states();
         let work: Vec<_> = states.iter_mut().zip(new).map(|pair| Mutex::new(Some(pair))).collect();
         let next = each(self.workers(), work.len(), |at| {
-            let taken = work[at].lock().unwrap_or_else(PoisonError::into_inner).take();
+            let taken = locked(&work[at]).take();
             taken.map_or_else(|| Ok(Default::default()), |(states, new)| self.next(time, states, new))
         });
         drop(work);

@@ -35,6 +35,7 @@ pub(crate) use stores::{Changes, StoreSet};
 pub(crate) use update::{Update, UpdateFn};
 pub(crate) use window::Window;
 
+use crate::lock::locked;
 use crate::rdd::Rdd;
 use crate::{DStreamError, JobError, Time};
 use std::sync::{Mutex, PoisonError};
@@ -63,7 +64,7 @@ pub(crate) fn each<R: Send>(
     let results: Vec<Mutex<Option<R>>> = (0..count).map(|_| Mutex::new(None)).collect();
     crate::rdd::in_parallel(workers, count, |index| {
         let result = work(index)?;
-        *results[index].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        *locked(&results[index]) = Some(result);
         Ok(())
     })?;
     Ok(results.into_iter().filter_map(|cell| cell.into_inner().unwrap_or_else(PoisonError::into_inner)).collect())

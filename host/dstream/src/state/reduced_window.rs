@@ -12,13 +12,14 @@
 //! want it.
 
 use crate::item::{decode, encode};
+use crate::lock::locked;
 use crate::rdd::Rdd;
 use crate::state::{BatchRows, Changes, Identity, KeyedRows, Latest, Stateful, StoreSet, each, spread};
 use crate::stream::StreamCore;
 use crate::{DStreamError, Item, JobError, Key, Time};
 use millstream_state::Layout;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 const FAMILY: &str = "window";
 
@@ -70,7 +71,7 @@ impl<K: Key + Item, V: Item> ReducedWindow<K, V> {
 
     /// The rows of the window that ends at `time`.
     pub(crate) fn rows(&self, time: Time) -> Option<Rdd<(K, V)>> {
-        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let latest = locked(&self.latest);
         latest.as_ref().filter(|(at, _)| *at == time).map(|(_, rows)| rows.clone())
     }
 
@@ -92,7 +93,7 @@ impl<K: Key + Item, V: Item> ReducedWindow<K, V> {
         let failed = |error| self.identity.failed(time, error);
         let leaving = self.spread(&leaving).map_err(failed)?;
         let entering = self.spread(&entering).map_err(failed)?;
-        let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut values = locked(&self.values);
         let next = each(self.workers(), values.len(), |at| self.next(&values[at], &leaving[at], &entering[at]));
         let (mut next_values, mut rows) = (Values::new(), Vec::new());
         for (partition, (next, changes)) in next.map_err(failed)?.into_iter().enumerate() {
@@ -103,7 +104,7 @@ impl<K: Key + Item, V: Item> ReducedWindow<K, V> {
         }
         *values = next_values;
         let rows = Rdd::of_input(rows, self.workers(), Vec::new());
-        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some((time, rows));
+        *locked(&self.latest) = Some((time, rows));
         Ok(())
     }
 
@@ -170,7 +171,7 @@ impl<K: Key + Item, V: Item> Stateful for ReducedWindow<K, V> {
             }
             all.push(values);
         }
-        *self.values.lock().unwrap_or_else(PoisonError::into_inner) = all;
+        *locked(&self.values) = all;
         Ok(())
     }
 

@@ -1,8 +1,9 @@
 //! The stores of one operation: one per partition, or none without a checkpoint.
 
 use crate::DStreamError;
+use crate::lock::locked;
 use millstream_state::{ByteRows, FamilyId, FamilySpec, Layout, LogStore, StateManifest, StateStore};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 /// A key and its value, as bytes.
 pub(crate) type KeyValue = (Vec<u8>, Vec<u8>);
@@ -20,10 +21,6 @@ pub(crate) struct Changes {
     pub(crate) values: ByteRows,
     /// Keys that go.
     pub(crate) gone: ByteRows,
-}
-
-fn locked(store: &Mutex<LogStore>) -> MutexGuard<'_, LogStore> {
-    store.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl StoreSet {

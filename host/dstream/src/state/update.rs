@@ -1,13 +1,14 @@
 //! `update_state_by_key`: every known key is asked in every batch.
 
 use crate::item::{decode, encode};
+use crate::lock::locked;
 use crate::rdd::Rdd;
 use crate::state::{Changes, Identity, KeyedRows, Latest, Stateful, StoreSet, each, spread, spread_once};
 use crate::stream::StreamCore;
 use crate::{DStreamError, Data, Item, JobError, Time};
 use millstream_state::Layout;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 const FAMILY: &str = "states";
 
@@ -40,7 +41,7 @@ impl<K: Item, V: Data, S: Item> Update<K, V, S> {
 
     /// All keys and states after the batch of `time`.
     pub(crate) fn rows(&self, time: Time) -> Option<Rdd<(K, S)>> {
-        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let latest = locked(&self.latest);
         latest.as_ref().filter(|(at, _)| *at == time).map(|(_, rows)| rows.clone())
     }
 
@@ -99,7 +100,7 @@ impl<K: Item, V: Data, S: Item> Stateful for Update<K, V, S> {
                 states.insert(key, (known, decode("a state", &state)?));
             }
         }
-        *self.states.lock().unwrap_or_else(PoisonError::into_inner) = states;
+        *locked(&self.states) = states;
         Ok(())
     }
 
@@ -110,7 +111,7 @@ impl<K: Item, V: Data, S: Item> Stateful for Update<K, V, S> {
         let failed = |error| self.identity.failed(time, error);
         let rows = self.parent.rows(time)?.unwrap_or_else(Rdd::empty);
         let new = spread(&rows, self.identity.partitions(), self.workers()).map_err(failed)?;
-        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut states = locked(&self.states);
         let next = each(self.workers(), states.len(), |at| self.next(&states[at], &new[at])).map_err(failed)?;
         let mut rows = Vec::new();
         for (partition, (next, changes)) in next.into_iter().enumerate() {
@@ -119,7 +120,7 @@ impl<K: Item, V: Data, S: Item> Stateful for Update<K, V, S> {
             states[partition] = next;
         }
         let rows = Rdd::of_input(rows, self.workers(), Vec::new());
-        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some((time, rows));
+        *locked(&self.latest) = Some((time, rows));
         Ok(())
     }
 }

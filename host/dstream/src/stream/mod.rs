@@ -19,11 +19,12 @@ mod windows;
 
 use crate::context::frame::Frame;
 use crate::input::Input;
+use crate::lock::locked;
 use crate::rdd::Rdd;
 use crate::state::Stateful;
 use crate::{DStreamError, Data, Refusal, Time, time};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(crate) use plugin::PluginUse;
 
@@ -69,7 +70,7 @@ pub(crate) struct StreamCore<T> {
 
 impl<T: Data> StreamCore<T> {
     fn generated(&self) -> MutexGuard<'_, BTreeMap<Time, Option<Rdd<T>>>> {
-        self.generated.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.generated)
     }
 
     /// The rows of a time; `None` when the stream has none then.
@@ -176,6 +177,29 @@ impl<T: Data> DStream<T> {
             role: Role::Plain,
             refusal: None,
             compute: Box::new(compute),
+        };
+        DStream::new(&self.core.frame, &self.outputs, new)
+    }
+
+    /// A stream of this one and another; it has rows when both have.
+    pub(crate) fn derive_with<W: Data, U: Data>(
+        &self,
+        operation: &'static str,
+        other: &DStream<W>,
+        work: impl Fn(Time, &Rdd<T>, &Rdd<W>) -> Result<Rdd<U>, DStreamError> + Send + Sync + 'static,
+    ) -> DStream<U> {
+        let (one, two) = (Arc::clone(&self.core), Arc::clone(&other.core));
+        let refusal = cannot_combine(operation, &[(&one.frame, self.slide()), (&two.frame, other.slide())]);
+        let new = NewStream {
+            operation,
+            slide_ms: self.slide(),
+            parents: vec![self.any(), other.any()],
+            role: Role::Plain,
+            refusal,
+            compute: Box::new(move |time| {
+                let (Some(one), Some(two)) = (one.rows(time)?, two.rows(time)?) else { return Ok(None) };
+                work(time, &one, &two).map(Some)
+            }),
         };
         DStream::new(&self.core.frame, &self.outputs, new)
     }

@@ -2,7 +2,7 @@
 //!
 //! Each has a form with the number of partitions; without one it is `spark.default.parallelism`.
 
-use super::{DStream, NewStream, Role, cannot_combine};
+use super::DStream;
 use crate::rdd::{Cogrouped, Combiner, OuterJoined, Rdd};
 use crate::{Data, Key};
 use std::sync::Arc;
@@ -93,19 +93,7 @@ impl<K: Key, V: Data> DStream<(K, V)> {
         other: &DStream<(K, W)>,
         work: impl Fn(&Rdd<(K, V)>, &Rdd<(K, W)>, usize) -> Rdd<U> + Send + Sync + 'static,
     ) -> DStream<U> {
-        let (one, two, frame) = (Arc::clone(&self.core), Arc::clone(&other.core), Arc::clone(&self.core.frame));
-        let refusal = cannot_combine(operation, &[(&one.frame, self.slide()), (&two.frame, other.slide())]);
-        let new = NewStream {
-            operation,
-            slide_ms: self.slide(),
-            parents: vec![self.any(), other.any()],
-            role: Role::Plain,
-            refusal,
-            compute: Box::new(move |time| {
-                let (Some(one), Some(two)) = (one.rows(time)?, two.rows(time)?) else { return Ok(None) };
-                Ok(Some(work(&one, &two, frame.parallelism())))
-            }),
-        };
-        DStream::new(&self.core.frame, &self.outputs, new)
+        let frame = Arc::clone(&self.core.frame);
+        self.derive_with(operation, other, move |_, one, two| Ok(work(one, two, frame.parallelism())))
     }
 }

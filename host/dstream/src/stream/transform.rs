@@ -27,20 +27,9 @@ impl<T: Data> DStream<T> {
         other: &DStream<W>,
         f: impl Fn(&Rdd<T>, &Rdd<W>, Time) -> Rdd<U> + Send + Sync + 'static,
     ) -> DStream<U> {
-        let (one, two) = (Arc::clone(&self.core), Arc::clone(&other.core));
-        let refusal = cannot_combine("transform_with", &[(&one.frame, self.slide()), (&two.frame, other.slide())]);
-        let new = NewStream {
-            operation: "transform_with",
-            slide_ms: self.slide(),
-            parents: vec![self.any(), other.any()],
-            role: Role::Plain,
-            refusal,
-            compute: Box::new(move |time| {
-                let (Some(one), Some(two)) = (one.rows(time)?, two.rows(time)?) else { return Ok(None) };
-                planned("transform_with", time, || f(&one, &two, time)).map(Some)
-            }),
-        };
-        DStream::new(&self.core.frame, &self.outputs, new)
+        self.derive_with("transform_with", other, move |time, one, two| {
+            planned("transform_with", time, || f(one, two, time))
+        })
     }
 
     /// The rows of many streams by a function of them all; there is one stream at least.
