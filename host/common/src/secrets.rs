@@ -1,9 +1,31 @@
 //! What users write and nobody may show: passwords in options and in URLs.
 
-/// The value of an option as it may be shown: `***` for a secret, and in the place of a password in a URL.
-pub fn shown(option: &str, value: &str) -> String {
-    if is_secret(option) { "***".to_owned() } else { without_password(value) }
+/// What stands in the place of a secret.
+pub const HIDDEN: &str = "(hidden)";
+
+/// The value of an option or setting as it may be shown: [`HIDDEN`] for a secret, and `***` in the place of a password in
+/// a URL.
+pub fn shown(name: &str, value: &str) -> String {
+    if is_secret(name) { HIDDEN.to_owned() } else { without_password(value) }
 }
+
+/// Whether a name is one of those that secrets have. Its last part decides, for the parts before it may be named by
+/// people; except that all options of object stores may be secrets, and some of Kafka's say it before their last part.
+pub fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let last = name.rsplit('.').next().unwrap_or(&name).replace(['_', '-'], "");
+    // The name of a variable is no secret.
+    if last.ends_with("env") {
+        return false;
+    }
+    name.starts_with("object_store.")
+        || OF_KAFKA.iter().any(|end| name.ends_with(end))
+        || WORDS.iter().any(|word| last.contains(word))
+}
+
+const OF_KAFKA: [&str; 4] = ["sasl.jaas.config", "sasl.oauthbearer.config", "ssl.keystore.key", ".pem"];
+const WORDS: [&str; 9] =
+    ["password", "passphrase", "pwd", "secret", "token", "accesskey", "credential", "privatekey", "apikey"];
 
 /// A URL as it may be shown: `***` in the place of a password, before the `@` or among the parameters.
 pub fn without_password(url: &str) -> String {
@@ -36,13 +58,6 @@ fn hidden_parameter(pair: &str) -> String {
     }
 }
 
-fn is_secret(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
-    let is_named = ["password", "secret", "jaas", "pwd"].iter().any(|word| lower.contains(word));
-    // The name of a variable is no secret.
-    is_named && !lower.ends_with("env")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,8 +74,27 @@ mod tests {
         ] {
             assert_eq!(without_password(text), shown);
         }
-        assert_eq!(shown("password", "x"), "***");
-        assert_eq!(shown("kafka.ssl.key.password", "x"), "***");
-        assert_eq!(shown("passwordEnv", "SHOP"), "SHOP");
+    }
+
+    #[test]
+    fn secrets_are_known_by_their_names() {
+        for name in [
+            "password",
+            "object_store.aws_region",
+            "sink.options.password",
+            "source.a.options.api-key",
+            "source.a.options.kafka.sasl.jaas.config",
+            "sink.options.kafka.ssl.key.pem",
+            "kafka.ssl.keystore.key",
+            "ssl.key.password",
+            "aws_secret_access_key",
+        ] {
+            assert_eq!(shown(name, "x"), HIDDEN, "{name}");
+        }
+        for name in
+            ["passwordEnv", "plugin.tokens.memory", "kafka.sasl.username", "bootstrap.servers", "ssl.ca.location"]
+        {
+            assert_eq!(shown(name, "x"), "x", "{name}");
+        }
     }
 }

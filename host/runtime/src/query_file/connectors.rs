@@ -5,7 +5,7 @@ use super::text::SourceText;
 use super::{Origin, QueryFileError, Value};
 use crate::{StreamSpec, TableSpec};
 use arrow::datatypes::{Schema, SchemaRef};
-use millstream_common::{Options, describe_chain, duration, secrets};
+use millstream_common::{Options, describe_chain, duration};
 use millstream_plan::{DropDuplicates, EventTime, ddl};
 use millstream_sink::SinkSpec;
 use millstream_source::SourceSpec;
@@ -191,8 +191,7 @@ fn options(text: &SourceText, key: &str, format: &str, raw: &RawOptions, values:
         let is_path = is_of_files && PATHS.iter().any(|path| path.eq_ignore_ascii_case(name));
         let written = &value.get_ref().0;
         let resolved = if is_path { text.resolve(written) } else { written.clone() };
-        let shown = secrets::shown(name, &resolved);
-        values.push(Value::new(format!("{key}.{name}"), &*shown, Origin::QueryFile(text.place_of(value))));
+        values.push(Value::new(format!("{key}.{name}"), &*resolved, Origin::QueryFile(text.place_of(value))));
         options.set(name, resolved);
     }
     options

@@ -1,6 +1,7 @@
 //! Values that were decided on, and where each is from: what `check --show-settings` prints.
 
 use super::Place;
+use millstream_common::secrets;
 use std::fmt;
 
 /// Where a value is from; later ones win over earlier ones.
@@ -45,36 +46,7 @@ impl Value {
     /// A value, hidden when its name says that it is a secret.
     pub(super) fn new(name: impl Into<String>, value: impl Into<String>, origin: Origin) -> Self {
         let name = name.into();
-        let value = if is_secret(&name) { "(hidden)".into() } else { value.into() };
+        let value = secrets::shown(&name, &value.into());
         Self { name, value, origin }
-    }
-}
-
-/// Whether a name is one of those that secrets have. Its last part decides: tables before it are named by people.
-fn is_secret(name: &str) -> bool {
-    let last = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase().replace(['_', '-'], "");
-    let name = name.to_ascii_lowercase();
-    name.starts_with("object_store.")
-        // Kafka's: their last part says nothing.
-        || ["sasl.jaas.config", "sasl.oauthbearer.config", "ssl.keystore.key", ".pem"].iter().any(|end| name.ends_with(end))
-        || ["password", "secret", "token", "accesskey", "credential", "privatekey", "apikey"]
-            .iter()
-            .any(|word| last.contains(word))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn secrets_are_hidden_by_their_names() {
-        for name in ["object_store.aws_region", "sink.options.password", "source.a.options.api-key"] {
-            assert_eq!(Value::new(name, "x", Origin::Default).value, "(hidden)", "{name}");
-        }
-        for name in ["source.a.options.kafka.sasl.jaas.config", "sink.options.kafka.ssl.key.pem"] {
-            assert_eq!(Value::new(name, "x", Origin::Default).value, "(hidden)", "{name}");
-        }
-        assert_eq!(Value::new("source.a.options.kafka.sasl.username", "x", Origin::Default).value, "x");
-        assert_eq!(Value::new("plugin.tokens.memory", "64 MiB", Origin::Default).value, "64 MiB");
     }
 }

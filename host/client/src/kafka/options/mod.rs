@@ -1,7 +1,8 @@
 //! From the options of a query to the configuration of a client.
 
 use super::jaas;
-use super::names::{Fate, fate, is_secret};
+use super::names::{Fate, fate};
+use millstream_common::secrets::{HIDDEN, is_secret};
 use millstream_common::{OptionError, Options};
 use rdkafka::ClientConfig;
 use rdkafka::error::KafkaError as ClientError;
@@ -12,8 +13,6 @@ use std::time::Duration;
 /// What options of a client begin with.
 const PREFIX: &str = "kafka.";
 const SERVERS: &str = "bootstrap.servers";
-/// What stands in messages in place of a secret.
-const HIDDEN: &str = "…";
 /// How long the clients of Java try one thing, where the user does not say.
 const API_TIMEOUT: Duration = Duration::from_secs(60);
 
