@@ -1,12 +1,15 @@
 //! What the boundary costs: the same functions as a plugin and as native code over Arrow arrays.
 //!
 //! Cost model: a call costs a fixed part (entering the guest, allocating, one transfer each way) and a part per row (the
-//! copies, the guest's own compute with bounds checks and deadline checks). Thread CPU time, candidates interleaved,
-//! medians. Outputs are compared before anything is timed. Run with `./x bench boundary`; behind it a case's name leaves
+//! copies, the guest's own compute with bounds checks and deadline checks). Where the fixed part goes is told at the end.
+//! Thread CPU time, candidates interleaved, medians. Outputs are compared before anything is timed. Run with `./x bench boundary`; behind it a case's name leaves
 //! the others out, and a number of rows behind that calls with so many rows until it is stopped, for a profiler.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program for people")]
 #![allow(unsafe_code, reason = "clock_gettime")]
+
+#[path = "boundary/fixed.rs"]
+mod fixed;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -163,7 +166,8 @@ fn main() {
     let built = build::build_with(&toolchain, &folder, Part::Examples, Profile::Release, &target, &|_| {}).unwrap();
     let file = built.iter().find(|file| file.file_stem().is_some_and(|stem| stem == "bench")).unwrap();
     let host = PluginHost::new().unwrap();
-    let component = host.load("bench", &std::fs::read(file).unwrap()).unwrap();
+    let bytes = std::fs::read(file).unwrap();
+    let component = host.load("bench", &bytes).unwrap();
     let limits = PluginLimits { deadline: Duration::from_secs(10), ..PluginLimits::default() };
     let slot = PluginSlot::new("bench", host, component, limits, FaultPolicy::Fail);
 
@@ -190,5 +194,8 @@ fn main() {
         }
         let (fixed, per_row) = fit(&points);
         println!("{:<10}{:.0} ns per call + {per_row:.1} ns per row", "fitted", fixed);
+    }
+    if case.is_none() {
+        fixed::print(&slot, &bytes, "mix", &numbers(1), cpu_ns);
     }
 }
