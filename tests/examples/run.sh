@@ -21,9 +21,15 @@ example_files() {
   compare "$work/wanted" "$work/found"
   sort -k2,2nr "$work/found" | sed -n 1,20p
 }
+# free_port PORT: that one, or another where something listens there already.
+free_port() {
+  local port=$1
+  while nc -z localhost "$port" 2>/dev/null; do port=$((20000 + RANDOM)); done
+  echo "$port"
+}
 example_remote() {
-  local port=8099
-  while nc -z 127.0.0.1 $port 2>/dev/null; do port=$((20000 + RANDOM)); done
+  local port
+  port=$(free_port 8099)
   sed -i "s/8099/$port/" "$work/query.toml" "$work/host.toml"
   python3 "$work/serve.py" "$port" "$work/logs" 2>"$work/serve.log" &
   children+=($!)
@@ -31,15 +37,19 @@ example_remote() {
   export MILLSTREAM_HOST_FILE=$work/host.toml
   example_finite
 }
-# example_network RESULT: the function RESULT says whether the console has what is wanted.
-example_network() {
-  local port=9999
-  while nc -z localhost $port 2>/dev/null; do port=$((20000 + RANDOM)); done
-  sed -i "s/port = 9999/port = $port/" "$work/query.toml"
+# serve_lines PORT: what is written to file descriptor 3 goes to whoever connects there.
+serve_lines() {
   mkfifo "$work/lines"
-  nc -lk localhost "$port" <"$work/lines" 2>"$work/nc.log" &
+  nc -lk localhost "$1" <"$work/lines" 2>"$work/nc.log" &
   children+=($!)
   exec 3>"$work/lines"
+}
+# example_network RESULT: the function RESULT says whether the console has what is wanted.
+example_network() {
+  local port
+  port=$(free_port 9999)
+  sed -i "s/port = 9999/port = $port/" "$work/query.toml"
+  serve_lines "$port"
   start_query
   wait_for 120 "the query to start" running_query
   # A second of silence between the lines, as if somebody typed them: they arrive in different batches.
@@ -62,16 +72,15 @@ network_sums() {
   cmp -s "$work/expected.txt" "$work/found"
 }
 
-# A broker of Apache Kafka for an example.
-start_broker() {
-  need_kafka
-  say "starting a broker"
-  coproc KAFKA { "$CARGO_TARGET_DIR/debug/kafka-broker" 2>"$work/servers.log"; }
-  children+=("$KAFKA_PID")
-  exec 4<&"${KAFKA[0]}" 5>&"${KAFKA[1]}"
-  local address
-  read -r -t 120 address <&4 || { cat "$work/servers.log" >&2; die "the broker did not start"; }
-  sed -i "s/localhost:9092/$address/" "$work/query.toml"
+# start_servers PROGRAM: the servers of an example, which do what `served` says and end with the script.
+start_servers() {
+  coproc SERVERS { "$CARGO_TARGET_DIR/debug/$1" 2>"$work/servers.log"; }
+  children+=("$SERVERS_PID")
+  exec 4<&"${SERVERS[0]}" 5>&"${SERVERS[1]}"
+}
+# served_at VARIABLE: takes the address that the servers say next.
+served_at() {
+  read -r -t 120 "$1" <&4 || { cat "$work/servers.log" >&2; die "the servers did not start"; }
 }
 # served COMMAND…: has the servers of an example do something and prints the answer.
 served() {
@@ -83,6 +92,15 @@ served() {
   done
   cat "$work/servers.log" >&2
   die "the server did not do: $*"
+}
+# A broker of Apache Kafka: `topic NAME PARTITIONS`, `send TOPIC FILE`, `read TOPIC`.
+start_broker() {
+  need_kafka
+  say "starting a broker"
+  start_servers kafka-broker
+  local address
+  served_at address
+  sed -i "s/localhost:9092/$address/" "$work/query.toml"
 }
 example_kafka_words() {
   start_broker
@@ -121,15 +139,14 @@ example_kafka_heat() {
   compare "$work/wanted" "$work/found"
   sort -k3,3nr "$work/found" | sed -n 1,5p
 }
-# PostgreSQL and MariaDB for an example. `databases PRODUCT WHAT FILE` has one do something and prints its answer.
+# PostgreSQL and MariaDB: `PRODUCT do FILE` and `PRODUCT rows FILE`, which prints them.
 start_databases() {
   need_databases
   say "starting PostgreSQL and MariaDB"
-  coproc SERVERS { "$CARGO_TARGET_DIR/debug/example-databases" 2>"$work/servers.log"; }
-  children+=("$SERVERS_PID")
-  exec 4<&"${SERVERS[0]}" 5>&"${SERVERS[1]}"
+  start_servers example-databases
   local postgresql mysql
-  read -r -t 120 postgresql <&4 && read -r -t 120 mysql <&4 || { cat "$work/servers.log" >&2; die "the servers did not start"; }
+  served_at postgresql
+  served_at mysql
   sed -i "s#postgresql://[^\"]*#$postgresql#; s#mysql://[^\"]*#$mysql#" "$work/query.toml"
 }
 example_words_into_mysql() {
@@ -220,15 +237,12 @@ blocks_are() { [ "$(grep -c '^Time:' "$work/console.txt")" -ge "$1" ]; }
 example_heat_state() {
   need_netcat
   build_program page_heat_state
-  local port=9999 half
-  while nc -z localhost $port 2>/dev/null; do port=$((20000 + RANDOM)); done
+  local port half
+  port=$(free_port 9999)
   grep -h '^04[0-7]' examples/page-heat/visits/*.csv >"$work/visits.csv"
   half=$(($(wc -l <"$work/visits.csv") / 2))
   sed -n "1,${half}p" "$work/visits.csv" >"$work/first.csv"
-  mkfifo "$work/lines"
-  nc -lk localhost "$port" <"$work/lines" 2>"$work/nc.log" &
-  children+=($!)
-  exec 3>"$work/lines"
+  serve_lines "$port"
   start_program page_heat_state localhost "$port" "$work/checkpoint"
   wait_for 60 "the first batch" blocks_are 1
   cat "$work/first.csv" >&3
