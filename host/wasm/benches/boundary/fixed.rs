@@ -42,9 +42,9 @@ const NOTHING: &str = r#"(component
   (type $output (result (tuple $batch (list (tuple u32 string))) (error string)))
   (func (export "enter") (canon lift (core func $code "enter")))
   (func (export "take") (param "function" u32) (param "arguments" $batch)
-    (canon lift (core func $code "take") (memory $code "memory") (realloc (func $code "realloc"))))
+    (canon lift (core func $code "take") (memory (core memory $code "memory")) (realloc (core func $code "realloc"))))
   (func (export "answer") (param "function" u32) (param "arguments" $batch) (result $output)
-    (canon lift (core func $code "answer") (memory $code "memory") (realloc (func $code "realloc")))))"#;
+    (canon lift (core func $code "answer") (memory (core memory $code "memory")) (realloc (core func $code "realloc")))))"#;
 
 type Buffers<'a> = (u32, &'a [&'a [u8]]);
 type Bytes = (u32, Vec<Vec<u8>>);
@@ -66,6 +66,7 @@ struct Batch {
 
 #[derive(Clone, ComponentType, Lift)]
 #[component(record)]
+#[allow(dead_code, reason = "only lifted")]
 struct RowError {
     row: u32,
     message: String,
@@ -81,6 +82,7 @@ struct Output {
 
 #[derive(Clone, Debug, ComponentType, Lift)]
 #[component(variant)]
+#[allow(dead_code, reason = "only lifted")]
 enum Refusal {
     #[component(name = "invalid-input")]
     InvalidInput(String),
@@ -92,7 +94,7 @@ enum Refusal {
 
 /// A guest in a store of its own, as deadlines want it.
 fn instance(engine: &Engine, bytes: &[u8]) -> (Store<()>, Instance) {
-    let component = Component::new(engine, bytes).unwrap();
+    let component = Component::new(engine, wat::parse_bytes(bytes).unwrap()).unwrap();
     let mut linker = Linker::new(engine);
     linker.define_unknown_imports_as_traps(&component).unwrap();
     let mut store = Store::new(engine, ());
