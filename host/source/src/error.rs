@@ -101,6 +101,12 @@ pub enum SourceError {
         /// What is gone, from where to where, and why.
         what: String,
     },
+    /// Offsets were to be written where other programs look for them, and there is no such place.
+    #[error("offsets of `{place}` cannot be committed: it has no groups of consumers")]
+    CannotCommit {
+        /// The source, as it describes itself.
+        place: String,
+    },
     /// An offset in the log is not one of this source.
     #[error("source `{name}` does not understand the logged offset {offset}")]
     ForeignOffset {
@@ -169,7 +175,7 @@ impl Hint for SourceError {
             Self::Option(_) | Self::UnknownFormat { .. } | Self::Schema { .. } => Fault::Query,
             Self::Unavailable { .. } => Fault::Outside,
             Self::Database { source, .. } => source.fault(),
-            Self::TableChanged { .. } => Fault::Query,
+            Self::TableChanged { .. } | Self::CannotCommit { .. } => Fault::Query,
             Self::Plugin { source, .. } => source.fault(),
             Self::Kafka { source, .. } => source.fault(),
             Self::BrokenWord { .. } => Fault::Plugin,

@@ -22,4 +22,4 @@ pub use error::SourceError;
 pub use offset::Offset;
 pub use refresh::Refresh;
 pub use registry::{SourceFactory, SourceRegistry};
-pub use source::{DeadLetter, Source, SourceContext, SourceSettings, SourceSpec};
+pub use source::{CommitCallback, DeadLetter, Source, SourceContext, SourceSettings, SourceSpec};

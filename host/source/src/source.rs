@@ -71,6 +71,9 @@ pub struct DeadLetter {
     pub reason: String,
 }
 
+/// Is told what became of offsets that were to be committed.
+pub type CommitCallback = Box<dyn FnOnce(Result<(), Arc<SourceError>>) + Send>;
+
 /// An input that can be read again.
 ///
 /// The runtime calls, in this order and from one thread: `latest_offset` → (range is logged) →
@@ -144,6 +147,31 @@ pub trait Source: Send {
     fn release(&mut self, end: &Offset) -> Result<(), SourceError> {
         let _ = end;
         Ok(())
+    }
+
+    /// Where the first range begins, in the place of `None`, for a source that can tell. Decided once, like what
+    /// [`latest_offset`](Self::latest_offset) begins at.
+    ///
+    /// # Errors
+    /// When the place cannot be looked at.
+    fn begin(&mut self) -> Result<Option<Offset>, SourceError> {
+        Ok(None)
+    }
+
+    /// From now on no partition gives a batch more rows than that. Answers whether the source has partitions with offsets
+    /// of their own.
+    fn limit_partitions(&mut self, rows: u64) -> bool {
+        let _ = rows;
+        false
+    }
+
+    /// Writes offsets where other programs look for them, soon and beside the work, and tells `done`. Nothing is read by them.
+    ///
+    /// # Errors
+    /// When the place has nothing of the kind, or the options do not say where.
+    fn commit_offsets(&mut self, offsets: &Offset, done: CommitCallback) -> Result<(), SourceError> {
+        let _ = (offsets, done);
+        Err(SourceError::CannotCommit { place: self.description() })
     }
 
     /// Fixes what is available now: later calls of `latest_offset` never answer more (trigger available now).

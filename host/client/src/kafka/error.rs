@@ -30,6 +30,17 @@ pub enum KafkaError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// There is no safe connection: certificates do not fit, or one side speaks TLS and the other does not.
+    #[error("cannot {action}: there is no TLS with `{servers}`")]
+    Tls {
+        /// What was tried.
+        action: String,
+        /// The brokers.
+        servers: String,
+        /// What the client said.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The user may not do this.
     #[error("cannot {action}: this user may not do that at `{servers}`")]
     Forbidden {
@@ -65,6 +76,28 @@ pub enum KafkaError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A record has more bytes than somebody takes.
+    #[error("cannot {action} at `{servers}`: a record is too large")]
+    TooLarge {
+        /// What was tried.
+        action: String,
+        /// The brokers.
+        servers: String,
+        /// What the broker or the client said.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A transaction may not be open for as long as the query wants.
+    #[error("cannot {action}: `{servers}` does not allow transactions of that length")]
+    TransactionTimeout {
+        /// What was tried.
+        action: String,
+        /// The brokers.
+        servers: String,
+        /// What the broker said.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// Anything else that a broker or the client refused.
     #[error("cannot {action} at `{servers}`")]
     Failed {
@@ -85,7 +118,8 @@ impl KafkaError {
         let (action, servers) = (action.into(), servers.to_owned());
         let code = error.rdkafka_error_code();
         let complaint = log.complaint();
-        let login = complaint.as_deref().is_some_and(|text| text.contains("SASL") && text.contains("uthentication"));
+        let login = complaint.as_deref().is_some_and(is_login);
+        let tls = complaint.as_deref().is_some_and(is_tls);
         let said = match (code, complaint) {
             (Some(code), _) if !is_silence(code) => error.to_string(),
             (_, Some(complaint)) => complaint,
@@ -104,6 +138,9 @@ impl KafkaError {
             ) => Self::Forbidden { action, servers, source },
             Some(code) if is_fenced(code) => Self::Fenced { action, source },
             Some(code) if is_silence(code) && login => Self::Login { action, servers, source },
+            Some(code) if code == Code::SSL || (is_silence(code) && tls) => Self::Tls { action, servers, source },
+            Some(Code::MessageSizeTooLarge | Code::MessageBatchTooLarge) => Self::TooLarge { action, servers, source },
+            Some(Code::InvalidTransactionTimeout) => Self::TransactionTimeout { action, servers, source },
             Some(code) if is_silence(code) => Self::Unreachable { action, servers, source },
             None if matches!(error, ClientError::ClientConfig(..) | ClientError::ClientCreation(_)) => {
                 Self::Settings { servers, source }
@@ -120,6 +157,24 @@ impl KafkaError {
 
 /// The number of the code by which brokers refuse a writer after another one with its name has come.
 const REPLACED: i32 = 47;
+
+/// Whether a broker has refused a login. A connection that ends during one is none, nor what the client only guesses.
+fn is_login(complaint: &str) -> bool {
+    let is_about = complaint.contains("SASL") && complaint.contains("uthentication");
+    is_about && !is_cut(complaint) && !complaint.contains("SaslAuthenticateRequest failed")
+}
+
+/// Whether the handshake of TLS has failed, and not merely ended.
+fn is_tls(complaint: &str) -> bool {
+    complaint.contains("SSL handshake failed") && !is_cut(complaint)
+}
+
+/// Whether a connection was cut off: by a broker that died, or by one that speaks another protocol.
+fn is_cut(complaint: &str) -> bool {
+    ["isconnected", "might", "broker listener?", "onnection reset", "timed out"]
+        .iter()
+        .any(|part| complaint.contains(part))
+}
 
 /// Codes that say that another client has taken over.
 fn is_fenced(code: Code) -> bool {
@@ -148,16 +203,39 @@ impl Hint for KafkaError {
             Self::Unreachable { .. } | Self::Stopped { .. } | Self::Failed { .. } | Self::Fenced { .. } => {
                 Fault::Outside
             }
-            Self::Login { .. } | Self::Forbidden { .. } | Self::Settings { .. } => Fault::Query,
+            Self::Login { .. }
+            | Self::Tls { .. }
+            | Self::Forbidden { .. }
+            | Self::Settings { .. }
+            | Self::TransactionTimeout { .. } => Fault::Query,
+            Self::TooLarge { .. } => Fault::Data,
         }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
+            Self::Unreachable { servers, source, .. } if is_cut(&source.to_string()) => Some(format!(
+                "see that kafka.security.protocol is what `{servers}` speaks there, and that brokers can be reached from here"
+            )),
             Self::Unreachable { servers, .. } => Some(format!(
                 "see that a broker listens at `{servers}` and that the addresses it announces can be reached from here"
             )),
-            Self::Login { .. } => Some("look at kafka.security.protocol, kafka.sasl.* and kafka.ssl.*".into()),
+            Self::Login { .. } => Some(
+                "look at user and password in kafka.sasl.jaas.config (or kafka.sasl.username and kafka.sasl.password), and at \
+                 kafka.sasl.mechanism"
+                    .into(),
+            ),
+            Self::Tls { .. } => Some(
+                "look at kafka.security.protocol, at kafka.ssl.truststore.location, which has the certificate that the \
+                 brokers' are signed by, and at the names in the brokers' certificates"
+                    .into(),
+            ),
+            Self::TooLarge { .. } => Some(
+                "raise kafka.max.request.size here and max.message.bytes of the topic, or write smaller records".into(),
+            ),
+            Self::TransactionTimeout { .. } => Some(
+                "lower kafka.transaction.timeout.ms, or have transaction.max.timeout.ms raised at the brokers".into(),
+            ),
             Self::Forbidden { .. } => Some("ask who runs the brokers for the permission".into()),
             Self::Fenced { .. } => Some("give each query a checkpoint of its own, and run it once at a time".into()),
             Self::Settings { .. } => Some("look at the options that begin with `kafka.`".into()),
@@ -198,5 +276,38 @@ mod tests {
         assert_eq!(error.fault(), Fault::Query);
         let error = KafkaError::new("read", "b:1", &ClientError::MetadataFetch(Code::TopicAuthorizationFailed), &log);
         assert!(matches!(error, KafkaError::Forbidden { .. }), "{error:?}");
+    }
+
+    #[test]
+    fn tls_that_fails_is_no_broker_that_is_away() {
+        let said = "ssl://b:1/bootstrap: SSL handshake failed: error:0A000086: certificate verify failed: broker \
+                    certificate could not be verified";
+        let of = |said: &str| {
+            let log = KafkaLog::new();
+            log.take(RDKafkaLogLevel::Error, "FAIL", said);
+            KafkaError::new("read", "b:1", &ClientError::MetadataFetch(Code::BrokerTransportFailure), &log)
+        };
+        let error = of(said);
+        assert!(matches!(error, KafkaError::Tls { .. }) && !error.is_passing(), "{error:?}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("kafka.ssl.truststore.location")), "{error:?}");
+        // A broker that dies says nothing else, so it may come back.
+        for said in [
+            "b:1: Disconnected while requesting ApiVersion: might be caused by incorrect security.protocol configuration \
+             (connecting to a SSL listener?)",
+            "ssl://b:1: SSL handshake failed: Disconnected: connecting to a PLAINTEXT broker listener?",
+            "sasl_ssl://b:1: SASL authentication error: SaslAuthenticateRequest failed: Local: Broker transport failure",
+        ] {
+            let error = of(said);
+            assert!(matches!(error, KafkaError::Unreachable { .. }) && error.is_passing(), "{error:?}");
+        }
+        assert!(of("Disconnected: might be …").hint().is_some_and(|hint| hint.contains("kafka.security.protocol")));
+    }
+
+    #[test]
+    fn what_somebody_limits_is_told_with_the_settings_that_limit_it() {
+        let of = |code| KafkaError::new("write", "b:1", &ClientError::MessageProduction(code), &KafkaLog::new());
+        assert!(of(Code::MessageSizeTooLarge).hint().is_some_and(|hint| hint.contains("kafka.max.request.size")));
+        let error = of(Code::InvalidTransactionTimeout);
+        assert!(error.hint().is_some_and(|hint| hint.contains("kafka.transaction.timeout.ms")), "{error:?}");
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Takes log lines and global errors of a client. It is the context of a client that needs no other; a context with more
 /// to do hands its lines on to [`take`](Self::take).
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct KafkaLog {
     complaint: Arc<Mutex<Option<String>>>,
 }
@@ -23,6 +23,11 @@ impl KafkaLog {
     /// says only that nobody answered.
     pub fn complaint(&self) -> Option<String> {
         self.complaint.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Drops the complaint: it has passed.
+    pub fn forget(&self) {
+        *self.complaint.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Takes a line of the client.

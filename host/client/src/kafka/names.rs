@@ -45,6 +45,7 @@ fn of_source(name: &str) -> Option<Fate> {
         }
         "enable.partition.eof" => Fate::Refused("the source needs to see ends of partitions; leave it out"),
         "fetch.max.wait.ms" => Fate::Passed("fetch.wait.max.ms"),
+        "max.partition.fetch.bytes" => Fate::Passed("fetch.message.max.bytes"),
         "request.timeout.ms" => Fate::Passed("socket.timeout.ms"),
         "max.poll.records" => Fate::Ignored("records are taken by offsets; see maxOffsetsPerTrigger"),
         "partition.assignment.strategy" | "exclude.internal.topics" | "group.protocol" | "group.remote.assignor" => {

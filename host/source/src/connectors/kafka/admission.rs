@@ -1,6 +1,16 @@
-//! How much of what is there one batch takes: pure arithmetic, as in Spark.
+//! How much of what is there one batch takes, and how much waits in memory: pure arithmetic, the first as in Spark.
 
 use super::offset::Positions;
+
+/// Memory for records that are fetched ahead, for all partitions together, in KiB.
+const AHEAD_KIB: usize = 128 << 10;
+/// What a partition may have of it, in KiB.
+const AHEAD_OF_ONE: (usize, usize) = (16, 64 << 10);
+
+/// What is fetched ahead of each of so many partitions, in KiB.
+pub(super) fn ahead(partitions: usize) -> usize {
+    (AHEAD_KIB / partitions.max(1)).clamp(AHEAD_OF_ONE.0, AHEAD_OF_ONE.1)
+}
 
 /// The end of a batch of about `limit` offsets: each partition gives its share by how far it is behind, small ones at
 /// least one offset. Partitions without a beginning begin at 0.
@@ -23,6 +33,15 @@ pub(super) fn limited(from: &Positions, until: &Positions, limit: u64) -> Positi
             size => (place.clone(), begin(place).saturating_add(share(size) as i64).min(*end)),
         })
         .collect()
+}
+
+/// The same end, with no more than `most` offsets of any partition.
+pub(super) fn capped(from: &Positions, mut until: Positions, most: u64) -> Positions {
+    for (place, end) in &mut until {
+        let begin = from.get(place).copied().unwrap_or(0);
+        *end = begin.saturating_add_unsigned(most).min(*end);
+    }
+    until
 }
 
 /// Holds batches back until there is enough for one, or long enough nothing was read.
@@ -75,6 +94,19 @@ mod tests {
         assert_eq!(limited(&positions(&[0, 0]), &positions(&[1, 999]), 10), positions(&[1, 9]));
         assert_eq!(limited(&positions(&[0, 0]), &positions(&[3, 3]), 1), positions(&[1, 1]));
         assert_eq!(limited(&until, &until, 10), until);
+    }
+
+    #[test]
+    fn many_partitions_share_what_is_fetched_ahead() {
+        assert_eq!([1, 4, 1_000, 8_192, 100_000].map(ahead), [64 << 10, 32 << 10, 131, 16, 16]);
+    }
+
+    #[test]
+    fn each_partition_gives_no_more_than_its_own_limit() {
+        let (from, until) = (positions(&[0, 10, 7]), positions(&[300, 12, 5]));
+        assert_eq!(capped(&from, until.clone(), 5), positions(&[5, 12, 5]));
+        assert_eq!(capped(&from, until.clone(), u64::MAX), until);
+        assert_eq!(capped(&Positions::new(), positions(&[9]), 4), positions(&[4]));
     }
 
     #[test]

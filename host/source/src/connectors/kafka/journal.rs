@@ -9,7 +9,7 @@
 //! says between which offsets the log has that step. It is written before the offsets are answered. Once such a range was
 //! read, the file `1.read` is there: then an equal offset of the new topic is one of the new topic.
 
-use super::offset::{Positions, TopicPartition};
+use super::offset::{Positions, TopicPartition, first_of};
 use crate::{SourceError, sealed};
 use millstream_common::{DurableError, DurableFiles};
 use serde::{Deserialize, Serialize};
@@ -143,7 +143,7 @@ fn is(restart: &Restart, topic: &str, from: &TopicOffsets, until: &TopicOffsets)
 
 /// The offsets of one topic.
 pub(super) fn of_topic(positions: &Positions, topic: &str) -> TopicOffsets {
-    let of = positions.iter().filter(|(place, _)| &*place.topic == topic);
+    let of = positions.range(first_of(topic)..).take_while(|(place, _)| &*place.topic == topic);
     of.map(|(place, offset)| (place.partition, *offset)).collect()
 }
 

@@ -7,7 +7,7 @@ use super::config::KafkaConfig;
 use super::offset::{EARLIEST, LATEST, Positions, TopicPartition};
 use super::topics::Topics;
 use crate::SourceError;
-use millstream_client::kafka::{KafkaError, KafkaLog, KafkaOptions};
+use millstream_client::kafka::{Asking, KafkaError, KafkaLog, KafkaOptions, pause};
 use millstream_common::{StopSignal, describe_chain};
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
@@ -18,14 +18,10 @@ use rdkafka::{Offset, TopicPartitionList};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Up to so many topics are asked for by name; beyond, all topics of the brokers are.
 const BY_NAME: usize = 16;
-/// The first try for an answer, and the longest: in between it is looked whether the query is to stop.
-const TRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3));
-/// After that long without an answer the user is told.
-const SILENCE: Duration = Duration::from_secs(2);
 /// An id that is none.
 const NO_ID: &str = "AAAAAAAAAAAAAAAAAAAAAA";
 
@@ -199,7 +195,7 @@ impl Lookup {
 
     /// Waits a moment before something is asked again.
     pub(super) fn pause(&self) {
-        std::thread::sleep(self.retry_interval.clamp(Duration::from_millis(100), Duration::from_secs(5)));
+        pause(self.retry_interval.clamp(Duration::from_millis(100), Duration::from_secs(5)), &self.stop);
     }
 
     /// How often something is tried.
@@ -232,36 +228,22 @@ impl Lookup {
             }
             let (source, of) = (self.name.as_str(), self.attempts);
             tracing::warn!(source, "attempt {attempt} of {of} failed: {}", describe_chain(&error));
-            std::thread::sleep(self.retry_interval);
+            pause(self.retry_interval, &self.stop);
             attempt += 1;
         }
     }
 
-    /// One attempt: as long as the clients of Java would try, in small steps.
+    /// One attempt: as long as the clients of Java would try.
     fn attempt<T>(&self, action: &str, question: impl Fn(Duration) -> KafkaResult<T>) -> Result<T, KafkaError> {
-        let (begin, patience) = (Instant::now(), self.options.timeout());
-        let (mut step, mut is_told) = (TRY.0, false);
-        loop {
-            if self.stop.is_set() {
-                return Err(KafkaError::Stopped { action: action.to_owned() });
-            }
-            let left = patience.saturating_sub(begin.elapsed()).max(Duration::from_millis(1));
-            let answer = question(step.min(left));
-            self.listen();
-            let error = match answer {
-                Ok(answer) => return Ok(answer),
-                Err(error) => KafkaError::new(action, self.options.servers(), &error, &self.consumer.context().log),
-            };
-            if !error.is_passing() || begin.elapsed() >= patience {
-                return Err(error);
-            }
-            if begin.elapsed() >= SILENCE && !std::mem::replace(&mut is_told, true) {
-                let (source, seconds) = (self.name.as_str(), patience.as_secs());
-                tracing::warn!(source, "{}; it is tried for {seconds} seconds", describe_chain(&error));
-            }
-            std::thread::sleep(Duration::from_millis(50));
-            step = (step * 2).min(TRY.1);
-        }
+        let asking = Asking {
+            owner: &self.name,
+            action,
+            servers: self.options.servers(),
+            patience: self.options.timeout(),
+            stop: &self.stop,
+            log: &self.consumer.context().log,
+        };
+        asking.ask(|| self.listen(), question)
     }
 }
 

@@ -23,6 +23,11 @@ impl TopicPartition {
     }
 }
 
+/// What a map or set has of one topic: from here on, as long as it is the topic.
+pub(super) fn first_of(topic: &str) -> TopicPartition {
+    TopicPartition::new(topic, i32::MIN)
+}
+
 impl fmt::Display for TopicPartition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "partition {} of topic `{}`", self.partition, self.topic)

@@ -7,6 +7,7 @@
 //! by the client's position, which counts the marks of transactions; or, after compaction, because the partition was
 //! looked at anew and nothing follows. Never because nothing came for a while.
 
+use super::admission::ahead;
 use super::columns::Columns;
 use super::config::KafkaConfig;
 use super::lookup::Lookup;
@@ -27,8 +28,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Memory for records that are fetched ahead, for all partitions together, in KiB.
-const AHEAD_KIB: usize = 128 << 10;
 /// The longest wait for a record before it is looked around.
 const LOOK_AROUND: Duration = Duration::from_millis(50);
 /// After that long without a record it is asked whether any follows, and the user is told.
@@ -101,10 +100,12 @@ impl Reader {
         options.default_to(&mut settings, "group.id", group);
         settings.set("enable.auto.commit", "false").set("enable.auto.offset.store", "false");
         settings.set("auto.offset.reset", "error").set("enable.partition.eof", "true");
-        let ahead = (AHEAD_KIB / partitions.max(1)).clamp(1 << 10, 64 << 10);
+        let ahead = ahead(partitions);
         for (setting, value) in [
             ("isolation.level", "read_uncommitted"),
             ("queued.max.messages.kbytes", ahead.to_string().as_str()),
+            // A partition may have one answer more than its queue takes. A record that is larger comes all the same.
+            ("fetch.message.max.bytes", (ahead << 10).min(1 << 20).to_string().as_str()),
             // A partition that is sought waits for the answer to the others.
             ("fetch.wait.max.ms", "100"),
             // The queue is emptied in bursts: it must fill again at once.
@@ -180,6 +181,12 @@ impl Reader {
             if begin.elapsed() >= SETTLES {
                 return Err(failed(&ClientError::Seek("the client does not let go of its position".into()), &self.log));
             }
+            if task.stop.is_set() {
+                return Err(kafka_error(
+                    task,
+                    KafkaError::Stopped { action: format!("go to the offsets of {}", places[0].0) },
+                ));
+            }
             std::thread::sleep(Duration::from_millis(1));
         }
         Ok(())
@@ -203,6 +210,12 @@ impl Reader {
                 tracing::debug!("{place} cannot be given back: {error}");
             }
         }
+    }
+
+    /// Gives all partitions of a topic back, with what was fetched ahead of them.
+    pub(super) fn forget_topic(&mut self, topic: &str) {
+        let places: Vec<TopicPartition> = self.queues.keys().filter(|place| &*place.topic == topic).cloned().collect();
+        places.iter().for_each(|place| self.forget(place));
     }
 
     fn read_piece(
@@ -245,7 +258,13 @@ impl Reader {
             };
             match other {
                 _ if going.at >= going.until => {}
-                Some(error) => self.trouble(task, &piece.place, &error, &mut going, losses)?,
+                Some(error) => {
+                    self.trouble(task, &piece.place, &error, &mut going, losses)?;
+                    // Troubles that follow each other without a record are a silence, too.
+                    if going.at < going.until {
+                        self.silence(task, &piece.place, &mut going)?;
+                    }
+                }
                 None => self.silence(task, &piece.place, &mut going)?,
             }
         }

@@ -1,6 +1,7 @@
 //! The Kafka source: lookup, journal and readers behind the contract of a source.
 
 use super::admission::{self, Patience};
+use super::commits::Committer;
 use super::config::KafkaConfig;
 use super::journal::{Journal, of_topic};
 use super::lookup::Lookup;
@@ -9,16 +10,19 @@ use super::offset::{self, Positions, TopicPartition};
 use super::ranges::{self, Piece};
 use super::reader::{ReadPieces, Reader, Task};
 use super::starting::Bounds;
-use crate::{Offset, Source, SourceContext, SourceError, SourceFactory, SourceSpec};
+use crate::{CommitCallback, Offset, Source, SourceContext, SourceError, SourceFactory, SourceSpec};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use millstream_common::ReadLimit;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// How many offsets a batch query reads at a time, where the user names no limit.
 const BATCH_QUERY_OFFSETS: u64 = 500_000;
+/// What was planned this long ago may be another topic by now: a topic is not removed and made again any quicker.
+const FRESH: Duration = Duration::from_millis(50);
 /// Sources of this process, for names of groups that nobody else has.
 static OPENED: AtomicU64 = AtomicU64::new(0);
 
@@ -59,13 +63,22 @@ pub(super) struct KafkaSource {
     pub(super) journal: Journal,
     lookup: Option<Arc<Lookup>>,
     readers: Vec<Reader>,
+    committer: Option<Committer>,
+    /// The most offsets that a partition gives a batch.
+    pub(super) most_of_partition: Option<u64>,
     group: String,
     /// What there was when everything available was fixed.
     pub(super) frozen: Option<Positions>,
+    /// Which topics those were.
+    pub(super) frozen_ids: BTreeMap<String, String>,
     /// The newest offsets that were seen.
     pub(super) latest: Option<Positions>,
     /// The end that was answered last: all that could be wrong with it has been looked at.
     pub(super) answered: Option<Positions>,
+    /// When that was.
+    answered_at: Instant,
+    /// Whether the last range that was read had lost its beginning: then that of the next is looked for.
+    pub(super) has_lost: bool,
     pub(super) patience: Option<Patience>,
     /// How many offsets are known to be lost.
     pub(super) lost: u64,
@@ -86,10 +99,15 @@ impl KafkaSource {
             is_batch,
             lookup: None,
             readers: Vec::new(),
+            committer: None,
+            most_of_partition: None,
             group,
             frozen: None,
+            frozen_ids: BTreeMap::new(),
             latest: None,
             answered: None,
+            answered_at: Instant::now(),
+            has_lost: false,
             lost: 0,
         })
     }
@@ -124,8 +142,7 @@ impl KafkaSource {
         }
         let lookup = self.lookup()?;
         let there = lookup.partitions(&self.config.topics)?;
-        let is_other = |topic: &str| matches!((self.journal.id(topic), lookup.topic_id(topic)), (Some(old), Some(new)) if old != new);
-        let missing = to.keys().filter(|place| !there.contains(*place) || is_other(&place.topic));
+        let missing = to.keys().filter(|place| !there.contains(*place) || self.is_other(&lookup, &place.topic));
         Ok(missing.cloned().collect())
     }
 
@@ -141,6 +158,8 @@ impl KafkaSource {
             let begin = match is_restart {
                 true => {
                     self.journal.read(topic, &old, &new)?;
+                    // What was fetched ahead is of the old topic.
+                    self.readers.iter_mut().for_each(|reader| reader.forget_topic(topic));
                     let there = new.keys().map(|partition| TopicPartition::new(topic, *partition));
                     let there = there.filter(|place| !missing.contains(place)).collect();
                     of_topic(&self.lookup()?.earliest(&there)?, topic)
@@ -164,6 +183,32 @@ impl KafkaSource {
         }
         self.judge(&losses)?;
         Ok(ranges::split(pieces, self.config.most_records, self.config.least_pieces))
+    }
+
+    /// The pieces whose records are those of another topic: one of the same name, that was made after the range was planned
+    /// and before it was read.
+    fn replaced(&mut self, pieces: &[Piece]) -> Result<BTreeSet<usize>, SourceError> {
+        if self.answered_at.elapsed() < FRESH {
+            return Ok(BTreeSet::new());
+        }
+        let lookup = self.lookup()?;
+        lookup.partitions(&self.config.topics)?;
+        let (mut others, mut losses) = (BTreeSet::new(), Vec::new());
+        for (number, Piece { place, from, until }) in pieces.iter().enumerate() {
+            if self.is_other(&lookup, &place.topic) {
+                let why = "the topic was removed, and made again with another id, before they were read".to_owned();
+                losses.push(Loss { place: place.clone(), from: *from, until: Some(*until), why });
+                others.insert(number);
+                self.readers.iter_mut().for_each(|reader| reader.forget_topic(&place.topic));
+            }
+        }
+        self.judge(&losses)?;
+        Ok(others)
+    }
+
+    /// Whether the topic of that name is not the one that is read.
+    fn is_other(&self, lookup: &Lookup, topic: &str) -> bool {
+        matches!((self.journal.id(topic), lookup.topic_id(topic)), (Some(old), Some(new)) if old != new)
     }
 
     /// Which reader reads which pieces: always the same partitions, so that what they fetched ahead is used.
@@ -251,7 +296,7 @@ impl Source for KafkaSource {
         Ok(match until {
             Some(until) if until != at => {
                 let offset = Offset(offset::to_json(&until));
-                self.answered = Some(until);
+                (self.answered, self.answered_at) = (Some(until), Instant::now());
                 Some(offset)
             }
             _ => start.cloned(),
@@ -295,16 +340,38 @@ impl Source for KafkaSource {
         if pieces.is_empty() {
             return Ok(Vec::new());
         }
-        let shares = self.shares(pieces, &to)?;
+        let shares = self.shares(pieces.clone(), &to)?;
         let mut lists = Vec::new();
         let mut losses = Vec::new();
         for (read, lost) in self.read_pieces(&shares, projection)? {
             lists.extend(read);
             losses.extend(lost);
         }
+        self.has_lost = !losses.is_empty();
         self.lost = losses.iter().map(Loss::size).fold(self.lost, u64::saturating_add);
+        let others = self.replaced(&pieces)?;
+        lists.retain(|(number, _)| !others.contains(number));
         lists.sort_by_key(|(number, _)| *number);
         Ok(lists.into_iter().map(|(_, batches)| batches).filter(|batches| !batches.is_empty()).collect())
+    }
+
+    fn begin(&mut self) -> Result<Option<Offset>, SourceError> {
+        Ok(Some(Offset(offset::to_json(&self.initial()?))))
+    }
+
+    fn limit_partitions(&mut self, rows: u64) -> bool {
+        self.most_of_partition = Some(rows);
+        true
+    }
+
+    fn commit_offsets(&mut self, offsets: &Offset, done: CommitCallback) -> Result<(), SourceError> {
+        let offsets = self.positions(offsets)?;
+        let committer = match self.committer.take() {
+            Some(committer) => committer,
+            None => Committer::start(&self.name, &self.config)?,
+        };
+        self.committer.insert(committer).commit(offsets, done);
+        Ok(())
     }
 
     fn prepare_available_now(&mut self) -> Result<(), SourceError> {
@@ -312,6 +379,7 @@ impl Source for KafkaSource {
     }
 
     fn stop(&mut self) {
+        self.committer = None;
         self.readers.clear();
         self.lookup = None;
     }

@@ -12,6 +12,8 @@ pub(super) enum Bound {
     Earliest,
     /// After the last records there are.
     Latest,
+    /// At what the group of consumers has, and at the earliest offsets where it has nothing.
+    Committed,
     /// At these offsets; -2 is earliest, -1 latest.
     Offsets(Positions),
     /// At the first records that are not older, in milliseconds since 1970, by partition.
@@ -116,6 +118,7 @@ fn bound(owner: &str, options: &Options, side: &Side) -> Result<Option<Bound>, S
     Ok(Some(match text.trim().to_ascii_lowercase().as_str() {
         "earliest" => Bound::Earliest,
         "latest" => Bound::Latest,
+        "committed" if side.offsets == STARTING.offsets => Bound::Committed,
         _ => {
             let example = r#"earliest, latest, or {"clicks":{"0":23,"1":-2}}"#;
             Bound::Offsets(positions(side.offsets, text, EARLIEST, example)?)

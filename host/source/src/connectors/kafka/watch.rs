@@ -1,10 +1,11 @@
 //! What changed since the last batch: where a query begins, what is new, what is gone, what is another topic now.
 
 use super::admission;
+use super::commits::Group;
 use super::journal::{Restart, distinct, of_topic, places};
 use super::lookup::Lookup;
 use super::loss::Loss;
-use super::offset::{EARLIEST, LATEST, Positions, TopicPartition};
+use super::offset::{EARLIEST, LATEST, Positions, TopicPartition, first_of};
 use super::source::KafkaSource;
 use super::starting::{Bound, check_complete};
 use super::topics::Topics;
@@ -55,11 +56,13 @@ impl KafkaSource {
                 *offset = (*offset).max(initial.get(place).copied().unwrap_or(0));
             }
         }
+        self.frozen_ids =
+            topics_of(&there).filter_map(|topic| Some((topic.to_owned(), lookup.topic_id(topic)?))).collect();
         self.frozen = Some(end);
         Ok(())
     }
 
-    /// Partitions that are assigned must be there; topics that are not there yet may come.
+    /// Partitions that are assigned must be there; topics that are not there yet may come, but not to a batch query.
     fn check_there(&self, there: &BTreeSet<TopicPartition>) -> Result<(), SourceError> {
         match &self.config.topics {
             Topics::Assign(wanted) => match wanted.iter().find(|place| !there.contains(*place)) {
@@ -71,6 +74,13 @@ impl KafkaSource {
             },
             Topics::Subscribe(topics) => {
                 for topic in topics.iter().filter(|topic| !there.iter().any(|place| *place.topic == ***topic)) {
+                    if self.is_batch {
+                        let (owner, reason) =
+                            (format!("source `{}`", self.name), format!("there is no topic `{topic}`"));
+                        return Err(
+                            Options::invalid(&owner, "subscribe", &self.config.topics.to_string(), &reason).into()
+                        );
+                    }
                     tracing::warn!(source = self.name, "topic `{topic}` is not there yet");
                 }
                 Ok(())
@@ -101,6 +111,13 @@ impl KafkaSource {
         let (wanted, names) = match bound {
             Bound::Earliest => return lookup.earliest(there),
             Bound::Latest => return lookup.latest(there),
+            Bound::Committed => {
+                let committed = Group::new(&self.name, &self.config, self.context.stop.clone())?.committed(there)?;
+                let open = there.iter().filter(|place| !committed.contains_key(*place)).cloned().collect();
+                let mut begin = self.offsets(lookup, &committed, side)?;
+                begin.extend(lookup.earliest(&open)?);
+                return Ok(begin);
+            }
             Bound::Offsets(given) => {
                 check_complete(given, there).map_err(|reason| invalid("startingOffsets", "endingOffsets", &reason))?;
                 return self.offsets(lookup, given, side);
@@ -166,14 +183,14 @@ impl KafkaSource {
         let lookup = self.lookup()?;
         let view = self.observe(&lookup, at)?;
         if let Some(frozen) = &self.frozen {
-            self.check_frozen(frozen, &view)?;
+            self.check_frozen(frozen, &lookup, &view)?;
         }
         let changes = Changes::new(self, &lookup, at, &view)?;
         self.judge(&changes.losses)?;
 
         let mut latest = self.frozen.clone().unwrap_or_else(|| view.latest.clone());
         latest.retain(|place, _| view.there.contains(place));
-        let mut begin = at.clone();
+        let mut begin = self.begin(&lookup, at, &view)?;
         for (topic, earliest) in &changes.restarted {
             begin.retain(|place, _| *place.topic != **topic);
             begin.extend(places(topic, earliest));
@@ -191,13 +208,19 @@ impl KafkaSource {
             }
             _ => latest.clone(),
         };
-        let mut until = limited;
+        let mut until = match self.most_of_partition {
+            Some(most) => admission::capped(&begin, limited, most),
+            None => limited,
+        };
         let mut restarts = Vec::new();
         for (topic, earliest) in &changes.restarted {
             let was = of_topic(at, topic);
             let left = distinct(&was, earliest, of_topic(&until, topic));
             until.extend(places(topic, &left));
-            restarts.push(Restart { topic: topic.clone(), was, until: left });
+            // Where nothing is to be read, and nothing was, there is no step to be told from another.
+            if left != was {
+                restarts.push(Restart { topic: topic.clone(), was, until: left });
+            }
         }
         for restart in &changes.pending {
             until.retain(|place, _| *place.topic != *restart.topic);
@@ -206,6 +229,19 @@ impl KafkaSource {
         self.journal.note(changes.ids, restarts)?;
         self.latest = Some(view.latest);
         Ok(Some(until))
+    }
+
+    /// Where the rows of a batch begin: at the offsets of the last one, and at the start of what is new. What is known to be
+    /// gone takes no room in a batch.
+    fn begin(&self, lookup: &Lookup, at: &Positions, view: &View) -> Result<Positions, SourceError> {
+        let is_open = |place: &&TopicPartition| self.has_lost || !at.contains_key(*place);
+        let places: BTreeSet<TopicPartition> = view.there.iter().filter(is_open).cloned().collect();
+        let mut begin = at.clone();
+        for (place, low) in lookup.earliest(&places)? {
+            let at = begin.entry(place).or_insert(low);
+            *at = low.max(*at);
+        }
+        Ok(begin)
     }
 
     /// Looks at the brokers, again when something seems to be gone: one that has just come may not know everything.
@@ -224,8 +260,15 @@ impl KafkaSource {
     }
 
     /// What was fixed must stay until it is read.
-    fn check_frozen(&self, frozen: &Positions, view: &View) -> Result<(), SourceError> {
+    fn check_frozen(&self, frozen: &Positions, lookup: &Lookup, view: &View) -> Result<(), SourceError> {
         let fail = |what: String| Err(SourceError::DataLoss { name: self.name.clone(), what });
+        for (topic, id) in &self.frozen_ids {
+            if lookup.topic_id(topic).is_some_and(|new| new != *id) {
+                return fail(format!(
+                    "topic `{topic}` was removed, and made again with another id, after what is available was fixed"
+                ));
+            }
+        }
         for (place, end) in frozen {
             match view.latest.get(place) {
                 None => {
@@ -265,7 +308,7 @@ impl Changes {
         for topic in &topics {
             let was = of_topic(at, topic);
             let there: BTreeSet<TopicPartition> =
-                view.there.iter().filter(|place| *place.topic == **topic).cloned().collect();
+                view.there.range(first_of(topic)..).take_while(|place| *place.topic == **topic).cloned().collect();
             let (old, new) = (source.journal.id(topic), lookup.topic_id(topic));
             let is_another = !there.is_empty() && matches!((old, &new), (Some(old), Some(new)) if old != new);
             if let Some(new) = new.as_ref().filter(|new| !there.is_empty() && old != Some(new.as_str())) {
