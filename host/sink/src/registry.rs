@@ -2,7 +2,7 @@
 
 use crate::{Sink, SinkContext, SinkError, SinkSpec};
 use arrow::datatypes::SchemaRef;
-use millstream_common::BatchId;
+use millstream_common::{BatchId, StopSignal};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -38,6 +38,16 @@ pub trait SinkFactory: Send + Sync {
     /// # Errors
     /// As [`check`](Self::check), and when the place cannot be reached.
     fn open(&self, spec: &SinkSpec, context: SinkContext) -> Result<Box<dyn Sink>, SinkError>;
+
+    /// As [`open`](Self::open), and what the sink waits for ends soon after `stop` is set. A sink that waits for nothing that
+    /// may never come need not look at it.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    fn open_until(&self, spec: &SinkSpec, context: SinkContext, stop: &StopSignal) -> Result<Box<dyn Sink>, SinkError> {
+        let _ = stop;
+        self.open(spec, context)
+    }
 }
 
 /// The connectors of a host.

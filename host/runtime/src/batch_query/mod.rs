@@ -71,7 +71,8 @@ pub fn run_batch_query(
         query_name: spec.name.clone(),
         clock: Arc::clone(session.clock()),
     };
-    let mut sink = session.sinks().factory(&spec.sink)?.open(&with_store_options(spec), context)?;
+    let factory = session.sinks().factory(&spec.sink)?;
+    let mut sink = factory.open_until(&with_store_options(spec), context, stop)?;
     // What is written is the whole result, and nothing is taken back later.
     check_mode(sink.as_ref(), &spec.sink.format, OutputMode::Append)?;
     let Some(rows) = plan.execute(&|| stop.is_set()).map_err(from_execution)? else { return Ok(None) };

@@ -536,7 +536,15 @@ fn drive(
             shown.status.is_trigger_active = true;
             shown.status.message = "processing new data".into();
         });
-        let progress = run_with_retries(run)?;
+        let progress = match run_with_retries(run) {
+            // What was waited for outside was given up because of the wish to stop; the batch is run by the next life.
+            Err(error) if run.stop.is_set() && error.fault() == Fault::Outside => {
+                let error = millstream_common::describe_chain(&error);
+                tracing::info!("the query stops while it waits for something outside: {error}");
+                return Ok(());
+            }
+            progress => progress?,
+        };
         let has_run = progress.is_some();
         if let Some(progress) = progress {
             if let Some(listener) = listener {

@@ -263,7 +263,18 @@ pub(crate) fn check_sink(session: &Session, spec: &QuerySpec) -> Result<(), Runt
 
 /// Opens the sink.
 pub(super) fn sink(session: &Session, spec: &QuerySpec, context: SinkContext) -> Result<Box<dyn Sink>, RuntimeError> {
-    let sink = session.sinks().factory(&spec.sink)?.open(&with_store_options(spec), context)?;
+    sink_until(session, spec, context, &StopSignal::new())
+}
+
+/// As [`sink`]; what the sink waits for ends when the query is to stop.
+pub(super) fn sink_until(
+    session: &Session,
+    spec: &QuerySpec,
+    context: SinkContext,
+    stop: &StopSignal,
+) -> Result<Box<dyn Sink>, RuntimeError> {
+    let factory = session.sinks().factory(&spec.sink)?;
+    let sink = factory.open_until(&with_store_options(spec), context, stop)?;
     check_opened(sink.as_ref(), spec, "set `checkpointLocation`")?;
     Ok(sink)
 }

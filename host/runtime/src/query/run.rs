@@ -198,7 +198,7 @@ impl QueryRun {
             Remains { session, spec: &spec, checkpoint, host, plugins }.end(&context)?;
         }
         let late_sink = late_rows::open(&session, &spec, context.clone())?;
-        let sink = open::sink(&session, &spec, context)?;
+        let sink = open::sink_until(&session, &spec, context, &stop)?;
 
         let (late, eviction) = recovered.watermarks();
         let nodes = plan.watermark_nodes.clone();

@@ -73,6 +73,18 @@ impl<'a> Row<'a> {
         }
     }
 
+    /// A BINARY; `None` for null.
+    ///
+    /// # Errors
+    /// As [`get_string`](Self::get_string).
+    pub fn get_binary(&self, column: &str) -> Result<Option<&'a [u8]>, RowError> {
+        let array = self.column(column)?;
+        match array.as_binary_opt::<i32>() {
+            Some(values) => Ok(values.is_valid(self.index).then(|| values.value(self.index))),
+            None => Err(mismatch(column, array, "a BINARY")),
+        }
+    }
+
     /// A whole number of any size; `None` for null.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use super::FORMAT;
 use crate::{SinkError, SinkSpec};
 use millstream_client::kafka::{KafkaOptions, KafkaRole};
-use millstream_common::{OptionError, Options, QueryId};
+use millstream_common::{OptionError, Options, QueryId, StopSignal};
 use rdkafka::ClientConfig;
 use std::time::Duration;
 
@@ -56,6 +56,8 @@ pub(super) struct KafkaConfig {
     pub(super) delivery: Delivery,
     /// How long the brokers may take nothing.
     pub(super) block: Duration,
+    /// Ends what is waited for.
+    pub(super) stop: StopSignal,
 }
 
 impl KafkaConfig {
@@ -92,7 +94,7 @@ impl KafkaConfig {
         };
         let block = Duration::from_millis(number(&client, "max.block.ms")?.unwrap_or(BLOCK_MS));
         number(&client, "buffer.memory")?;
-        Ok(Self { client, topic, delivery, block })
+        Ok(Self { client, topic, delivery, block, stop: StopSignal::new() })
     }
 
     /// What a producer is made of; with the name of its transactions, if it has some.

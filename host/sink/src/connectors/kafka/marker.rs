@@ -2,20 +2,17 @@
 
 use super::config::{KafkaConfig, Transactional};
 use crate::SinkError;
-use millstream_client::kafka::{KafkaError, KafkaLog};
-use millstream_common::{BatchId, QueryId};
+use millstream_client::kafka::{Asking, KafkaError, KafkaLog};
+use millstream_common::{BatchId, QueryId, StopSignal};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerGroupMetadata};
 use rdkafka::error::{KafkaError as ClientError, RDKafkaErrorCode as Code};
 use rdkafka::{Offset, TopicPartitionList};
 use serde::{Deserialize, Serialize};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use uuid::Uuid;
 
 /// The partition of the marker's topic; every topic has it.
 const PARTITION: i32 = 0;
-/// How long to wait for the end of a transaction between two questions.
-const PAUSE: Duration = Duration::from_millis(50);
-
 /// What stands beside the offset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Note {
@@ -41,6 +38,7 @@ pub(super) struct Markers {
     group: String,
     servers: String,
     timeout: Duration,
+    stop: StopSignal,
     query: QueryId,
     run: Uuid,
 }
@@ -65,8 +63,8 @@ impl Markers {
         let consumer = client
             .create_with_context(log.clone())
             .map_err(|error| KafkaError::new("make a consumer", &servers, &error, &log))?;
-        let timeout = config.client.timeout();
-        Ok(Self { consumer, log, topic: terms.marker_topic.clone(), group, servers, timeout, query, run })
+        let (timeout, stop) = (config.client.timeout(), config.stop.clone());
+        Ok(Self { consumer, log, topic: terms.marker_topic.clone(), group, servers, timeout, stop, query, run })
     }
 
     /// Where markers are, for people.
@@ -76,29 +74,31 @@ impl Markers {
 
     /// The last batch that is committed; `None` when the brokers know of none.
     pub(super) fn last(&self) -> Result<Option<Marker>, KafkaError> {
-        let begin = Instant::now();
-        let explain = |error: &ClientError| {
-            let action = format!("ask for the last batch in group `{}`", self.group);
-            KafkaError::new(action, &self.servers, error, &self.log)
+        let action = format!("ask for the last batch in group `{}`", self.group);
+        let asking = Asking {
+            owner: super::FORMAT,
+            action: &action,
+            servers: &self.servers,
+            patience: self.timeout,
+            stop: &self.stop,
+            log: &self.log,
         };
-        loop {
-            let mut list = TopicPartitionList::new();
-            list.add_partition(&self.topic, PARTITION);
-            let answer = self.consumer.committed_offsets(list, self.timeout).and_then(|list| {
-                let element = list.find_partition(&self.topic, PARTITION);
-                let element = element.ok_or(ClientError::OffsetFetch(Code::UnknownPartition))?;
-                element.error()?;
-                Ok(match element.offset() {
-                    Offset::Offset(offset) => marker(offset, element.metadata()),
-                    _ => None,
-                })
-            });
-            match answer {
-                Ok(marker) => return Ok(marker),
-                Err(error) if begin.elapsed() > self.timeout || !is_passing(&error) => return Err(explain(&error)),
-                Err(_) => std::thread::sleep(PAUSE),
-            }
-        }
+        let listen = || while self.consumer.poll(Duration::ZERO).is_some() {};
+        // The end of a transaction that an earlier run has left is waited for, too.
+        asking.ask(listen, |step| self.committed(step))
+    }
+
+    fn committed(&self, timeout: Duration) -> Result<Option<Marker>, ClientError> {
+        let mut list = TopicPartitionList::new();
+        list.add_partition(&self.topic, PARTITION);
+        let list = self.consumer.committed_offsets(list, timeout)?;
+        let element = list.find_partition(&self.topic, PARTITION);
+        let element = element.ok_or(ClientError::OffsetFetch(Code::UnknownPartition))?;
+        element.error()?;
+        Ok(match element.offset() {
+            Offset::Offset(offset) => marker(offset, element.metadata()),
+            _ => None,
+        })
     }
 
     /// What a transaction commits to say that it has written a batch.
@@ -126,25 +126,6 @@ fn marker(offset: i64, note: &str) -> Option<Marker> {
     let batch = u64::try_from(offset).ok()?.checked_sub(1)?;
     let note: Option<Note> = serde_json::from_str(note).ok();
     Some(Marker { batch: BatchId(batch), run: note.and_then(|note| Uuid::parse_str(&note.run).ok()) })
-}
-
-/// Whether the same question may be answered a little later.
-fn is_passing(error: &ClientError) -> bool {
-    matches!(
-        error.rdkafka_error_code(),
-        Some(
-            Code::UnstableOffsetCommit
-                | Code::CoordinatorLoadInProgress
-                | Code::CoordinatorNotAvailable
-                | Code::NotCoordinator
-                | Code::WaitingForCoordinator
-                | Code::BrokerTransportFailure
-                | Code::RequestTimedOut
-                | Code::NetworkException
-                | Code::ConcurrentTransactions
-                | Code::InProgress
-        )
-    )
 }
 
 #[cfg(test)]

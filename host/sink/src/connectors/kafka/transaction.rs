@@ -8,7 +8,7 @@ use super::verdict::Verdict;
 use super::writer::{Reports, Trouble, Writer};
 use crate::{SinkBatch, SinkError};
 use arrow::array::RecordBatch;
-use millstream_client::kafka::KafkaError;
+use millstream_client::kafka::{KafkaError, pause};
 use millstream_common::{BatchId, QueryId};
 use rdkafka::error::{KafkaError as ClientError, KafkaResult};
 use rdkafka::producer::{BaseProducer, Producer};
@@ -19,6 +19,9 @@ use uuid::Uuid;
 const ATTEMPTS: u32 = 4;
 /// How long to wait after the first trouble; longer after each further one.
 const PAUSE: Duration = Duration::from_millis(250);
+
+/// How long the client is called at once: it goes on by itself, and is asked again.
+const CALL: Duration = Duration::from_secs(3);
 
 /// Writes batches as transactions of one query.
 pub(super) struct Transactions {
@@ -82,7 +85,7 @@ impl Transactions {
                 return Err(error.into());
             }
             tracing::warn!(batch = batch.id.0, attempt, "the batch is written once more: {error}");
-            std::thread::sleep(PAUSE * attempt);
+            pause(PAUSE * attempt, &self.config.stop);
             attempt += 1;
         }
         self.last = Some(batch.id);
@@ -95,7 +98,9 @@ impl Transactions {
         self.writer.write(batch, columns, self.config.topic.as_deref())?;
         self.writer.drain(batch.id)?;
         let (offsets, group) = self.markers.next(batch.id).map_err(|error| self.writer.trouble(&action, &error))?;
-        self.call(&action, |producer, timeout| producer.send_offsets_to_transaction(&offsets, &group, timeout))?;
+        // Unlike the others it cannot be resumed, so it has its whole time at once.
+        let whole = self.config.client.timeout();
+        self.call(&action, |producer, _| producer.send_offsets_to_transaction(&offsets, &group, whole))?;
         self.call(&action, |producer, timeout| producer.commit_transaction(timeout))
     }
 
@@ -192,7 +197,8 @@ fn connect(config: &KafkaConfig, terms: &Transactional, query: QueryId) -> Resul
     Ok(writer)
 }
 
-/// Calls a client until it has an answer, or not in time: then nobody knows what became of it.
+/// Calls a client until it has an answer, or not in time: then nobody knows what became of it. It is called for a short time,
+/// and resumed.
 fn again(
     writer: &Writer,
     timeout: Duration,
@@ -201,14 +207,16 @@ fn again(
 ) -> Result<(), Trouble> {
     let begin = Instant::now();
     loop {
-        let error: ClientError = match call(&writer.producer, timeout) {
+        writer.gives_up(begin, || action.to_owned())?;
+        let left = timeout.saturating_sub(begin.elapsed()).max(Duration::from_millis(1));
+        let error: ClientError = match call(&writer.producer, left.min(CALL)) {
             Ok(()) => return Ok(()),
             Err(error) => error,
         };
+        writer.producer.poll(Duration::from_millis(20));
         match writer.trouble(action, &error) {
-            Trouble::Client(Verdict::Again, _) if begin.elapsed() < timeout => {
-                writer.producer.poll(Duration::from_millis(20));
-            }
+            // What no waiting mends, such as a login that fails, is in the log of the client alone.
+            Trouble::Client(Verdict::Again, said) if begin.elapsed() < timeout && said.is_passing() => {}
             trouble => return Err(trouble),
         }
     }

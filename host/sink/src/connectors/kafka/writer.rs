@@ -4,8 +4,8 @@ use super::columns::{Columns, unfit};
 use super::config::{KafkaConfig, topic_fault};
 use super::verdict::{Verdict, verdict};
 use crate::{SinkBatch, SinkError};
-use millstream_client::kafka::{KafkaError, KafkaLog};
-use millstream_common::BatchId;
+use millstream_client::kafka::{Asking, KafkaError, KafkaLog};
+use millstream_common::{BatchId, StopSignal};
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::{KafkaError as ClientError, RDKafkaErrorCode as Code};
@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// How long to wait at once for the client, which then looks whether there is more to do.
 const STEP: Duration = Duration::from_millis(2);
+/// How long a wait goes on after the query is to stop: what the brokers are about to answer is worth it.
+const GRACE: Duration = Duration::from_secs(3);
 /// How long a topic that was just made may take to be known.
 const TOPIC: Duration = Duration::from_secs(10);
 
@@ -64,6 +66,7 @@ pub(super) struct Writer {
     servers: String,
     block: Duration,
     timeout: Duration,
+    stop: StopSignal,
     /// The topics that are there.
     known: HashSet<String>,
 }
@@ -77,8 +80,8 @@ impl Writer {
         let producer = client.create_with_context(reports);
         let servers = config.client.servers().to_owned();
         let producer = producer.map_err(|error| KafkaError::new("make a producer", &servers, &error, &log))?;
-        let (block, timeout) = (config.block, config.client.timeout());
-        Ok(Self { producer, servers, block, timeout, known: HashSet::new() })
+        let (block, timeout, stop) = (config.block, config.client.timeout(), config.stop.clone());
+        Ok(Self { producer, servers, block, timeout, stop, known: HashSet::new() })
     }
 
     /// What an error means while `action` was tried.
@@ -98,6 +101,14 @@ impl Writer {
         Trouble::Client(verdict(error, self.fatal().map(|(code, _)| code)), self.explain(action, error))
     }
 
+    /// Whether what has been waited for since then is to be given up, because the query is to stop.
+    pub(super) fn gives_up(&self, since: Instant, action: impl FnOnce() -> String) -> Result<(), Trouble> {
+        match self.stop.is_set() && since.elapsed() >= GRACE {
+            false => Ok(()),
+            true => Err(Trouble::Client(Verdict::GiveUp, KafkaError::Stopped { action: action() })),
+        }
+    }
+
     fn fatal(&self) -> Option<(Code, String)> {
         self.producer.client().fatal_error()
     }
@@ -112,9 +123,21 @@ impl Writer {
         }
         let begin = Instant::now();
         loop {
-            let found = self.producer.client().fetch_metadata(Some(topic), self.timeout);
             let action = || format!("write to topic `{topic}`");
-            let found = found.map_err(|error| self.trouble(action(), &error))?;
+            let asking = Asking {
+                owner: super::FORMAT,
+                action: &action(),
+                servers: &self.servers,
+                patience: self.timeout,
+                stop: &self.stop,
+                log: &self.producer.context().log,
+            };
+            let listen = || self.producer.poll(Duration::ZERO);
+            let found = asking.ask(listen, |step| self.producer.client().fetch_metadata(Some(topic), step));
+            let found = found.map_err(|error| {
+                let verdict = if error.is_passing() { Verdict::Abort } else { Verdict::GiveUp };
+                Trouble::Client(verdict, error)
+            })?;
             match found.topics().first().map(|found| found.error().map(Code::from)) {
                 Some(None) => break,
                 Some(Some(code @ (Code::UnknownTopicOrPartition | Code::LeaderNotAvailable))) => {
@@ -185,14 +208,17 @@ impl Writer {
             }
             self.producer.poll(STEP);
             self.arrived(batch)?;
+            self.gives_up(full_since.unwrap_or_else(Instant::now), action)?;
         }
     }
 
     /// Waits until the brokers have all records, or one of them has failed. Each waits as long as the client lets it.
     pub(super) fn drain(&self, batch: BatchId) -> Result<(), Trouble> {
+        let begin = Instant::now();
         loop {
             let flushed = self.producer.flush(STEP);
             self.arrived(batch)?;
+            self.gives_up(begin, || format!("write batch {batch}"))?;
             if let Some((code, _)) = self.fatal() {
                 return Err(self.trouble(format!("write batch {batch}"), &ClientError::Global(code)));
             }
@@ -208,7 +234,8 @@ impl Writer {
     pub(super) fn discard(&self) {
         self.producer.purge(PurgeConfig::default().queue());
         let begin = Instant::now();
-        while self.producer.in_flight_count() > 0 && begin.elapsed() < self.timeout {
+        let is_enough = || begin.elapsed() >= if self.stop.is_set() { GRACE } else { self.timeout };
+        while self.producer.in_flight_count() > 0 && !is_enough() {
             self.producer.poll(STEP);
         }
         drop(self.take_failure());
