@@ -109,6 +109,15 @@ pub enum Refusal {
         /// The name.
         name: String,
     },
+    /// Offsets of an input cannot be committed.
+    #[error("offsets of input `{input}` cannot be committed: it is no direct stream")]
+    NoGroups {
+        /// The input.
+        input: String,
+    },
+    /// Offsets of a stream that is no input cannot be committed.
+    #[error("only what `direct_stream` gives can commit offsets, not what is made of it")]
+    NotDirect,
     /// A setting does not fit.
     #[error("setting `{setting}` cannot be `{value}`: {reason}")]
     Setting {
@@ -151,6 +160,8 @@ impl Hint for Refusal {
             }
             Self::NothingToName { .. } => "call `named` on what an operation with state gives",
             Self::Remember { .. } => "remember for one batch interval at least",
+            Self::NotDirect => "call `can_commit_offsets` on the stream that `direct_stream` gave",
+            Self::NoGroups { .. } => "read from Kafka with `direct_stream(\"kafka\", …)`",
             Self::Contexts { .. } | Self::NoStreams { .. } | Self::Setting { .. } => return None,
         };
         Some(text.to_owned())

@@ -47,7 +47,7 @@ mod time;
 
 pub use context::{ContextState, StreamingContext};
 pub use error::{DStreamError, JobError, Refusal};
-pub use input::{DirectOptions, RddQueue, Receiver, ReceiverHandle, Record};
+pub use input::{CanCommitOffsets, DirectOptions, KafkaOffsetRange, RddQueue, Receiver, ReceiverHandle, Record};
 pub use item::{Data, Item, Key};
 pub use listener::{BatchInfo, OutputOperationInfo, ReceiverInfo, StreamingListener};
 pub use output::Show;

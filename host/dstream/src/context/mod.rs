@@ -306,7 +306,11 @@ impl StreamingContext {
             ContextState::Initialized => self.inner.frame.enter(Phase::Stopped),
             ContextState::Stopped => {}
             ContextState::Active => match self.stepwise() {
-                None => self.inner.control.stop(graceful, self.graceful_timeout()),
+                None => {
+                    let engine = locked(&self.inner.run).as_ref().map(|run| Arc::clone(&run.engine));
+                    let interrupt = || engine.iter().for_each(|engine| engine.interrupt());
+                    self.inner.control.stop(graceful, self.graceful_timeout(), interrupt);
+                }
                 // An output operation asks for the end: its batch is brought to its end first.
                 Some(engine) if engine.end_after_batch() => {}
                 Some(engine) => {

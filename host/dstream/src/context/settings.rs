@@ -1,16 +1,32 @@
 //! Settings of a context, with Spark's names.
 
+use crate::input::Gains;
 use crate::rdd::default_workers;
 use crate::{DStreamError, Refusal};
 
 /// What a program may set.
-pub(crate) const NAMES: [&str; 5] = [
+pub(crate) const NAMES: [&str; 12] = [
     "spark.default.parallelism",
     "spark.streaming.receiver.maxRate",
     "spark.streaming.kafka.maxRatePerPartition",
     "spark.streaming.receiver.writeAheadLog.enable",
     "spark.streaming.gracefulStopTimeout",
+    "spark.streaming.backpressure.enabled",
+    "spark.streaming.backpressure.initialRate",
+    "spark.streaming.backpressure.rateEstimator",
+    "spark.streaming.backpressure.pid.proportional",
+    "spark.streaming.backpressure.pid.integral",
+    "spark.streaming.backpressure.pid.derived",
+    "spark.streaming.backpressure.pid.minRate",
 ];
+
+/// Rates that adapt.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Backpressure {
+    pub(crate) gains: Gains,
+    /// Records per second of an input before there is a batch to learn from.
+    pub(crate) initial_rate: Option<u64>,
+}
 
 /// Settings, checked.
 #[derive(Debug, Clone)]
@@ -25,6 +41,10 @@ pub(crate) struct Settings {
     pub(crate) keep_received: bool,
     /// How long a graceful stop may take; ten batch intervals without one.
     pub(crate) graceful_stop_ms: Option<i64>,
+    /// Whether rates adapt.
+    pub(crate) backpressure: Option<Backpressure>,
+    /// What `spark.streaming.backpressure.*` say, also while it is off.
+    pressure: Backpressure,
 }
 
 impl Default for Settings {
@@ -35,6 +55,8 @@ impl Default for Settings {
             direct_max_rate: None,
             keep_received: true,
             graceful_stop_ms: None,
+            backpressure: None,
+            pressure: Backpressure::default(),
         }
     }
 }
@@ -49,6 +71,10 @@ impl Settings {
         let positive = || match value.trim().parse::<u64>() {
             Ok(number) if number > 0 => Ok(number),
             _ => Err(refused("write a whole number greater than 0")),
+        };
+        let gain = || match value.trim().parse::<f64>() {
+            Ok(number) if number >= 0.0 && number.is_finite() => Ok(number),
+            _ => Err(refused("write a number of 0 or more")),
         };
         match name {
             "spark.default.parallelism" => {
@@ -74,8 +100,23 @@ impl Settings {
                 }
                 self.graceful_stop_ms = Some(micros / 1000);
             }
+            "spark.streaming.backpressure.enabled" => {
+                let is_on = value.trim().parse().map_err(|_| refused("write true or false"))?;
+                self.backpressure = Some(self.pressure).filter(|_| is_on);
+            }
+            "spark.streaming.backpressure.initialRate" => self.pressure.initial_rate = Some(positive()?),
+            "spark.streaming.backpressure.rateEstimator" => {
+                if !value.trim().eq_ignore_ascii_case("pid") {
+                    return Err(refused("there is one estimator, `pid`"));
+                }
+            }
+            "spark.streaming.backpressure.pid.proportional" => self.pressure.gains.proportional = gain()?,
+            "spark.streaming.backpressure.pid.integral" => self.pressure.gains.integral = gain()?,
+            "spark.streaming.backpressure.pid.derived" => self.pressure.gains.derived = gain()?,
+            "spark.streaming.backpressure.pid.minRate" => self.pressure.gains.least = positive()? as f64,
             _ => return Err(refused(&format!("there is no such setting; there are {}", NAMES.join(", ")))),
         }
+        self.backpressure = self.backpressure.map(|_| self.pressure);
         Ok(())
     }
 }
@@ -98,6 +139,27 @@ mod tests {
         assert!(settings.set("spark.streaming.receiver.maxRate", "0").is_err());
         settings.set("spark.streaming.gracefulStopTimeout", "10 seconds").unwrap();
         assert_eq!(settings.graceful_stop_ms, Some(10_000));
+    }
+
+    #[test]
+    fn backpressure_is_off_until_it_is_asked_for_whatever_else_is_said_of_it() {
+        let mut settings = Settings::default();
+        settings.set("spark.streaming.backpressure.initialRate", "50").unwrap();
+        assert!(settings.backpressure.is_none());
+        settings.set("spark.streaming.backpressure.enabled", "true").unwrap();
+        settings.set("spark.streaming.backpressure.pid.minRate", "7").unwrap();
+        let backpressure = settings.backpressure.unwrap();
+        assert_eq!(
+            (backpressure.initial_rate, backpressure.gains),
+            (Some(50), Gains { least: 7.0, ..Gains::default() })
+        );
+        for (name, value) in
+            [("pid.integral", "-1"), ("pid.derived", "NaN"), ("pid.minRate", "0"), ("rateEstimator", "x")]
+        {
+            assert!(settings.set(&format!("spark.streaming.backpressure.{name}"), value).is_err(), "{name}");
+        }
+        settings.set("spark.streaming.backpressure.enabled", "false").unwrap();
+        assert!(settings.backpressure.is_none());
     }
 
     #[test]

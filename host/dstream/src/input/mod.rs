@@ -11,15 +11,22 @@
 //! (socket, receiver) cannot, so its rows go into the checkpoint before their batch is defined; a **queue** is of the
 //! program, for tests.
 
+mod commits;
 mod direct;
 mod kept;
+mod pid;
+mod pressure;
 mod queue;
 mod receiver;
 mod record;
 mod source;
 
+pub use commits::{CanCommitOffsets, KafkaOffsetRange};
+pub(crate) use commits::{Done, partitions_of};
 pub use direct::DirectOptions;
 pub(crate) use direct::{record_rows, value_lines};
+pub(crate) use pid::Gains;
+pub(crate) use pressure::Pressure;
 pub(crate) use queue::QueueInput;
 pub use queue::RddQueue;
 pub(crate) use receiver::ReceiverInput;
@@ -30,7 +37,7 @@ pub(crate) use source::{Decode, SourceInput, SourceKind};
 use crate::listener::Listeners;
 use crate::lock::locked;
 use crate::rdd::Rdd;
-use crate::{DStreamError, Time};
+use crate::{BatchInfo, DStreamError, Refusal, Time};
 use kept::Kept;
 use millstream_checkpoint::{ConnectorPin, OffsetRange};
 use millstream_common::{Clock, DurableFiles, StopSignal};
@@ -74,6 +81,12 @@ pub(crate) trait Input: Send + Sync {
     }
     /// The batch of `time` is done.
     fn committed(&self, _time: Time) {}
+    /// How the work of a batch went.
+    fn worked(&self, _batch: &BatchInfo) {}
+    /// Commits offsets where other programs look for them, some time later.
+    fn commit_async(&self, _offsets: serde_json::Value, _done: Done) -> Result<(), DStreamError> {
+        Err(Refusal::NoGroups { input: self.name().to_owned() }.into())
+    }
     /// Whether rows were received that no batch has been cut of.
     fn has_pending(&self) -> bool {
         false

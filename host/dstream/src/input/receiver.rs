@@ -9,13 +9,13 @@
 //! Rule of its life: `store` answers when the rows wait in memory; they are durable when the batch that they are in is
 //! defined. At most a million rows wait; then `store` waits until a batch takes some, or the receiver is stopped.
 
-use super::{Input, Kept, Opening, Slot, count, counted, kept};
+use super::{Input, Kept, Opening, Pressure, Slot, count, counted, kept};
 use crate::context::frame::Frame;
 use crate::context::settings::rows_per_batch;
 use crate::listener::{Listeners, ReceiverInfo};
 use crate::lock::locked;
 use crate::rdd::{Rdd, guarded};
-use crate::{DStreamError, Item, Time};
+use crate::{BatchInfo, DStreamError, Item, Time};
 use millstream_checkpoint::{ConnectorPin, OffsetRange};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -205,6 +205,7 @@ pub(crate) struct ReceiverInput<T> {
     kept: Mutex<Option<Kept>>,
     /// How many rows batches took out, and how many were cut.
     taken: Mutex<(u64, u64)>,
+    pressure: Pressure,
 }
 
 impl<T: Item> ReceiverInput<T> {
@@ -219,7 +220,8 @@ impl<T: Item> ReceiverInput<T> {
         };
         let shared =
             Shared { input: name, state: Mutex::new(waiting), changed: Condvar::new(), restart_delay: RESTART_DELAY };
-        Self { shared: Arc::new(shared), frame, slot: Arc::default(), kept: Mutex::default(), taken: Mutex::default() }
+        let (slot, kept, taken, pressure) = (Arc::default(), Mutex::default(), Mutex::default(), Pressure::default());
+        Self { shared: Arc::new(shared), frame, slot, kept, taken, pressure }
     }
 
     pub(crate) fn slot(&self) -> Arc<Slot<T>> {
@@ -249,6 +251,7 @@ impl<T: Item> Input for ReceiverInput<T> {
     }
 
     fn open(&self, opening: Opening) -> Result<(), DStreamError> {
+        self.pressure.begin(&self.frame);
         let position = number(opening.position.as_ref());
         *self.taken() = (position, position);
         if opening.durable && self.frame.settings().keep_received {
@@ -266,7 +269,9 @@ impl<T: Item> Input for ReceiverInput<T> {
 
     fn cut(&self) -> Result<OffsetRange, DStreamError> {
         let waiting = self.shared.lock().rows.len() as u64;
-        let most = self.frame.settings().receiver_max_rate.map(|rate| rows_per_batch(rate, self.frame.interval_ms));
+        let interval_ms = self.frame.interval_ms;
+        let most = self.frame.settings().receiver_max_rate.map(|rate| rows_per_batch(rate, interval_ms));
+        let most = most.into_iter().chain(self.pressure.rows(interval_ms)).min();
         let mut taken = self.taken();
         let (out, cut) = *taken;
         let new = waiting.saturating_sub(cut - out).min(most.unwrap_or(u64::MAX));
@@ -303,6 +308,10 @@ impl<T: Item> Input for ReceiverInput<T> {
         if let Some(kept) = self.kept() {
             kept.delete(time);
         }
+    }
+
+    fn worked(&self, batch: &BatchInfo) {
+        self.pressure.learn(self.name(), batch);
     }
 
     fn has_pending(&self) -> bool {

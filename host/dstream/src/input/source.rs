@@ -3,13 +3,13 @@
 //! Offsets are the source's own, in the offset log as they are. A direct input reads again what a crash cut short. A
 //! received one (the socket) cannot; its rows are kept in the checkpoint before their batch is defined.
 
-use super::{Input, Kept, Opening, Slot, count, kept};
+use super::{Done, Input, Kept, Opening, Pressure, Slot, count, kept};
 use crate::context::frame::Frame;
 use crate::context::settings::rows_per_batch;
 use crate::listener::{Listeners, ReceiverInfo};
 use crate::lock::locked;
 use crate::rdd::{InputRange, Rdd};
-use crate::{DStreamError, Data, Time};
+use crate::{BatchInfo, DStreamError, Data, Refusal, Time};
 use arrow::array::RecordBatch;
 use millstream_checkpoint::{ConnectorPin, OffsetRange};
 use millstream_common::ReadLimit;
@@ -43,6 +43,8 @@ struct Open {
     position: Option<Offset>,
     kept: Option<Kept>,
     listeners: Arc<Listeners>,
+    /// The source keeps to the rate of a partition by itself.
+    is_limited: bool,
     stopped: bool,
 }
 
@@ -55,6 +57,9 @@ pub(crate) struct SourceInput<T> {
     decode: Decode<T>,
     slot: Arc<Slot<T>>,
     open: Mutex<Option<Open>>,
+    pressure: Pressure,
+    /// Offsets that the program wants to be committed.
+    commits: Mutex<Vec<(serde_json::Value, Done)>>,
 }
 
 impl<T: Data> SourceInput<T> {
@@ -66,7 +71,8 @@ impl<T: Data> SourceInput<T> {
         decode: Decode<T>,
     ) -> Result<Self, DStreamError> {
         factory.schema(&spec)?;
-        Ok(Self { spec, factory, frame, kind, decode, slot: Arc::default(), open: Mutex::default() })
+        let (slot, open, pressure, commits) = (Arc::default(), Mutex::default(), Pressure::default(), Mutex::default());
+        Ok(Self { spec, factory, frame, kind, decode, slot, open, pressure, commits })
     }
 
     pub(crate) fn slot(&self) -> Arc<Slot<T>> {
@@ -84,20 +90,25 @@ impl<T: Data> SourceInput<T> {
     /// How much a batch may take: what the source's options say, and the rates of the settings.
     fn limit(&self, open: &mut Open) -> ReadLimit {
         let settings = self.frame.settings().clone();
-        let rate = if self.is_received() {
-            settings.receiver_max_rate
-        } else {
-            settings.direct_max_rate.map(|rate| {
-                let newest = open.source.newest_offset().or_else(|| open.position.clone());
-                rate.saturating_mul(newest.map_or(1, |offset| partitions_of(&offset.0)))
-            })
-        };
+        let rate = if self.is_received() { settings.receiver_max_rate } else { settings.direct_max_rate };
+        // A source without partitions is one.
+        let rate = rate.filter(|_| !open.is_limited);
         let rows = rate.map(|rate| rows_per_batch(rate, self.frame.interval_ms));
+        let adapted = self.pressure.rows(self.frame.interval_ms);
+        let rows = rows.into_iter().chain(adapted).min();
         match (open.source.read_limit(), rows) {
             (ReadLimit::AllAvailable, Some(rows)) => ReadLimit::MaxRows(rows),
             (ReadLimit::MaxRows(own), Some(rows)) => ReadLimit::MaxRows(own.min(rows)),
             (own, _) => own,
         }
+    }
+
+    /// Commits what the program has asked for.
+    fn flush(&self, open: &mut Open) -> Result<(), DStreamError> {
+        for (offsets, done) in std::mem::take(&mut *locked(&self.commits)) {
+            open.source.commit_offsets(&Offset(offsets), done)?;
+        }
+        Ok(())
     }
 
     fn read(&self, open: &mut Open, range: &OffsetRange, again: bool) -> Result<Vec<Vec<T>>, DStreamError> {
@@ -122,14 +133,6 @@ impl<T: Data> SourceInput<T> {
     }
 }
 
-/// How many partitions an offset names: the numbers in it that stand below two names, as topic and partition; one when there
-/// are none.
-fn partitions_of(offset: &serde_json::Value) -> u64 {
-    let topics = offset.as_object().into_iter().flatten();
-    let partitions = topics.filter_map(|(_, topic)| topic.as_object()).map(|topic| topic.len() as u64);
-    partitions.sum::<u64>().max(1)
-}
-
 impl<T: Data> Input for SourceInput<T> {
     fn name(&self) -> &str {
         &self.spec.name
@@ -150,9 +153,18 @@ impl<T: Data> Input for SourceInput<T> {
         };
         let source = self.factory.open(&self.spec, context)?;
         let position = opening.position.map(Offset);
-        let mut open = Open { source, position, kept, listeners: opening.listeners, stopped: false };
+        let mut open = Open { source, position, kept, listeners: opening.listeners, is_limited: false, stopped: false };
+        self.pressure.begin(&self.frame);
         if matches!(self.kind, SourceKind::DirectFromNow) && !opening.resumed {
             open.position = open.source.latest_offset(None, ReadLimit::AllAvailable)?;
+        }
+        if matches!(self.kind, SourceKind::Direct) {
+            if open.position.is_none() {
+                open.position = open.source.begin()?;
+            }
+            let rate = self.frame.settings().direct_max_rate;
+            let rows = rate.map(|rate| rows_per_batch(rate, self.frame.interval_ms));
+            open.is_limited = rows.is_some_and(|rows| open.source.limit_partitions(rows));
         }
         if self.is_received() {
             self.tell(&open.listeners, true);
@@ -164,6 +176,7 @@ impl<T: Data> Input for SourceInput<T> {
     fn cut(&self) -> Result<OffsetRange, DStreamError> {
         let mut guard = self.lock();
         let Some(open) = &mut *guard else { return Ok(OffsetRange::default()) };
+        self.flush(open)?;
         let limit = self.limit(open);
         let start = open.position.clone();
         let end = open.source.latest_offset(start.as_ref(), limit)?;
@@ -203,6 +216,18 @@ impl<T: Data> Input for SourceInput<T> {
         }
     }
 
+    fn worked(&self, batch: &BatchInfo) {
+        self.pressure.learn(&self.spec.name, batch);
+    }
+
+    fn commit_async(&self, offsets: serde_json::Value, done: Done) -> Result<(), DStreamError> {
+        if !matches!(self.kind, SourceKind::Direct) {
+            return Err(Refusal::NoGroups { input: self.spec.name.clone() }.into());
+        }
+        locked(&self.commits).push((offsets, done));
+        Ok(())
+    }
+
     fn has_pending(&self) -> bool {
         let mut guard = self.lock();
         let Some(open) = guard.as_mut().filter(|_| self.is_received()) else { return false };
@@ -220,23 +245,13 @@ impl<T: Data> Input for SourceInput<T> {
         if let Some(open) = &mut *self.lock()
             && !std::mem::replace(&mut open.stopped, true)
         {
+            if let Err(error) = self.flush(open) {
+                tracing::warn!(input = self.spec.name, "the last offsets are not committed: {error}");
+            }
             open.source.stop();
             if self.is_received() {
                 self.tell(&open.listeners, false);
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::partitions_of;
-    use serde_json::json;
-
-    #[test]
-    fn partitions_are_counted_below_their_topics() {
-        assert_eq!(partitions_of(&json!({"clicks": {"0": 7, "1": 9}, "views": {"0": 1}})), 3);
-        assert_eq!(partitions_of(&json!({"logOffset": 7})), 1);
-        assert_eq!(partitions_of(&json!(7)), 1);
     }
 }

@@ -20,6 +20,7 @@ mod shuffle;
 #[cfg(test)]
 mod tests;
 
+use crate::input::{KafkaOffsetRange, partitions_of};
 use crate::lock::locked;
 use crate::{Data, JobError};
 use millstream_checkpoint::OffsetRange;
@@ -118,6 +119,11 @@ impl<T: Data> Rdd<T> {
     /// them.
     pub fn offset_ranges(&self) -> &[InputRange] {
         &self.0.ranges
+    }
+
+    /// The same for a direct stream of Kafka, partition by partition: Spark's `HasOffsetRanges`.
+    pub fn kafka_offset_ranges(&self) -> Vec<KafkaOffsetRange> {
+        self.0.ranges.iter().flat_map(partitions_of).collect()
     }
 
     fn workers(&self) -> usize {

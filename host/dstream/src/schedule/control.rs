@@ -1,7 +1,7 @@
 //! The two threads of a context that runs, and how they end.
 //!
 //! The timer cuts, the runner runs. A graceful stop lets the timer cut what was received and the runner run what was cut; a
-//! stop that is not leaves both after the batch that runs. Whichever ends it, the runner closes the engine and says how it
+//! stop that is not leaves both after the batch that runs; a batch that is still being read is left to the next run. Whichever ends it, the runner closes the engine and says how it
 //! ended.
 
 use super::Engine;
@@ -110,6 +110,7 @@ impl Control {
                     drop(self.lock());
                     self.changed.notify_all();
                 }
+                Err(error) if engine.is_interruption(&error) => break,
                 Err(error) => {
                     self.lock().failure = Some(error);
                     break;
@@ -144,6 +145,7 @@ impl Control {
                     }
                     drop(self.changed.wait_timeout(state, LONGEST_WAIT * 4).unwrap_or_else(PoisonError::into_inner));
                 }
+                Err(error) if engine.is_interruption(&error) => break,
                 Err(error) => {
                     self.lock().failure.get_or_insert(error);
                     break;
@@ -171,15 +173,20 @@ impl Control {
         self.end();
     }
 
-    /// Asks for the end and waits for it, unless it is asked from within.
-    pub(crate) fn stop(&self, graceful: bool, timeout: Duration) {
+    /// Asks for the end and waits for it, unless it is asked from within. `interrupt` ends what inputs wait for, when the end
+    /// is not to be graceful, or takes too long.
+    pub(crate) fn stop(&self, graceful: bool, timeout: Duration, interrupt: impl Fn()) {
         self.wish(if graceful { Wish::Graceful } else { Wish::Now });
+        if !graceful {
+            interrupt();
+        }
         if self.lock().own_threads.contains(&std::thread::current().id()) {
             return;
         }
         if graceful && self.wait(Some(timeout)).is_none() {
             tracing::warn!("a graceful stop took too long: what is left is run after the next start");
             self.wish(Wish::Now);
+            interrupt();
         }
         drop(self.wait(None));
     }

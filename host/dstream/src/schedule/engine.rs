@@ -9,7 +9,7 @@ use crate::lock::locked;
 use crate::time::zero_time;
 use crate::{DStreamError, Time};
 use millstream_checkpoint::OffsetRange;
-use millstream_common::{BatchId, DurableFiles, MemoryFiles, StopSignal, describe_chain};
+use millstream_common::{BatchId, DurableFiles, Fault, Hint, MemoryFiles, StopSignal, describe_chain};
 use millstream_wasm::BatchStamp;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -223,6 +223,7 @@ impl Engine {
         self.plan.nodes.values().for_each(|node| node.forget(time.minus(remembered).plus(1)));
         work.next_batch = batch.next();
         info.processing_end_ms = Some(clock.now_ms());
+        self.plan.inputs.iter().for_each(|input| input.worked(&info));
         self.listeners.tell(|listener| listener.on_batch_completed(&info));
         Ok(())
     }
@@ -256,6 +257,16 @@ impl Engine {
             done?;
         }
         Ok(())
+    }
+
+    /// Ends what inputs wait for: a batch that is being cut or read is left to the next run.
+    pub(crate) fn interrupt(&self) {
+        self.stop.set();
+    }
+
+    /// Whether an error only says that an input was interrupted.
+    pub(crate) fn is_interruption(&self, error: &DStreamError) -> bool {
+        self.stop.is_set() && matches!(error, DStreamError::Source(error) if error.fault() == Fault::Outside)
     }
 
     /// Ends inputs and gives the checkpoint back. What is in the queue is left for the next run.

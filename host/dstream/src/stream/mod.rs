@@ -18,7 +18,7 @@ mod transform;
 mod windows;
 
 use crate::context::frame::Frame;
-use crate::input::Input;
+use crate::input::{CanCommitOffsets, Input};
 use crate::lock::locked;
 use crate::rdd::Rdd;
 use crate::state::Stateful;
@@ -249,6 +249,18 @@ impl<T: Data> DStream<T> {
             compute: Box::new(|_| Ok(None)),
         };
         Self::new(&self.core.frame, &self.outputs, new)
+    }
+
+    /// What commits offsets of this stream, which is a direct one of Kafka, to its consumer group: Spark's `CanCommitOffsets`.
+    /// The options of the stream name the group, by `kafka.group.id`.
+    ///
+    /// # Errors
+    /// When the stream is made of another one.
+    pub fn can_commit_offsets(&self) -> Result<CanCommitOffsets, DStreamError> {
+        match &self.core.role {
+            Role::Input(input) => Ok(CanCommitOffsets(Arc::clone(input))),
+            _ => Err(Refusal::NotDirect.into()),
+        }
     }
 
     /// The rows of the stream from one time to another, both included: of the batches whose rows are still remembered
