@@ -1,11 +1,13 @@
 //! Brokers that know each other.
 
 use crate::node::{Node, free_ports};
+use crate::secured::{Secured, certificate, properties, users};
 use anyhow::{Context, Result, ensure};
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What points the tests at other brokers.
@@ -66,13 +68,41 @@ impl Kafka {
         for node in &kafka.nodes {
             node.configure(&all)?;
             match node.id {
-                1 => node.format(CLUSTER)?,
+                1 => node.format(CLUSTER, &[])?,
                 _ => node.format_as(&kafka.nodes[0])?,
             }
             node.launch(heap_mib)?;
         }
         kafka.wait()?;
         Ok(kafka)
+    }
+
+    /// Starts one broker that has a listener for users beside the plain one.
+    ///
+    /// # Errors
+    /// When it does not answer, or certificates cannot be made.
+    pub fn start_secured() -> Result<(Self, Secured)> {
+        let folder = tempfile::Builder::new().prefix("millstream-kafka-").tempdir()?.keep();
+        let ports = free_ports(3)?;
+        let node = Node::new(1, (ports[0], ports[1]), folder.join("1"));
+        let bootstrap = format!("127.0.0.1:{}", ports[0]);
+        let voters = format!("1@127.0.0.1:{}", ports[1]);
+        let kafka = Self { nodes: vec![node], bootstrap, heap_mib: 256, folder: Some(folder.clone()) };
+        let keys = folder.join("1").join("keys");
+        let (authority, stranger) = std::thread::scope(|scope| {
+            let stranger = scope.spawn(|| certificate(&keys, "stranger"));
+            let authority = certificate(&keys, "broker");
+            let stranger = stranger.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            anyhow::Ok((authority?, stranger?))
+        })?;
+        let mut all = common(1, &voters);
+        all.extend(properties(&keys, (ports[0], ports[1], ports[2])));
+        kafka.nodes[0].configure(&all)?;
+        kafka.nodes[0].format(CLUSTER, &users())?;
+        kafka.nodes[0].launch(kafka.heap_mib)?;
+        kafka.wait()?;
+        let address = format!("127.0.0.1:{}", ports[2]);
+        Ok((kafka, Secured { address, authority, stranger }))
     }
 
     /// One broker for all tests of this program: each makes topics of its own. Somebody else's when
@@ -90,14 +120,33 @@ impl Kafka {
         })
     }
 
+    /// A broker that a test may kill: one for all tests of this program, which have it in turns. It runs when a turn begins,
+    /// whatever the one before left. `None`, with a line, when the tests run on somebody else's brokers.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub fn mortal() -> Option<Mortal> {
+        static MORTAL: Mutex<Option<Kafka>> = Mutex::new(None);
+        if is_left_out() {
+            return None;
+        }
+        let mut turn = MORTAL.lock().unwrap_or_else(PoisonError::into_inner);
+        match turn.as_ref() {
+            None => *turn = Some(Self::start(1).unwrap_or_else(|error| panic!("no broker for the test: {error:#}"))),
+            Some(kafka) if !kafka.nodes[0].is_running() => {
+                kafka.start_again(1).unwrap_or_else(|error| panic!("the broker does not come back: {error:#}"));
+            }
+            Some(kafka) => drop(kafka.resume(1)),
+        }
+        Some(Mortal(turn))
+    }
+
     /// A cluster of its own whose brokers a test may kill; `None`, with a line, when the tests run on somebody else's.
     ///
     /// # Panics
     /// When it does not start.
-    #[allow(clippy::print_stderr, reason = "that a test is left out must be seen")]
     pub fn of_own(brokers: usize) -> Option<Self> {
-        if Self::others().is_some() {
-            eprintln!("left out: this test kills brokers, and {OTHERS} names some that are not its own");
+        if is_left_out() {
             return None;
         }
         Some(Self::start(brokers).unwrap_or_else(|error| panic!("no brokers for the test: {error:#}")))
@@ -194,6 +243,28 @@ impl Kafka {
     }
 }
 
+/// Whether a test is left out because brokers are somebody else's; says so.
+#[allow(clippy::print_stderr, reason = "that a test is left out must be seen")]
+fn is_left_out() -> bool {
+    let is_left_out = Kafka::others().is_some();
+    if is_left_out {
+        eprintln!("left out: this test kills brokers, and {OTHERS} names some that are not its own");
+    }
+    is_left_out
+}
+
+/// The turn of a test with the broker that may be killed.
+#[derive(Debug)]
+pub struct Mortal(MutexGuard<'static, Option<Kafka>>);
+
+impl Deref for Mortal {
+    type Target = Kafka;
+
+    fn deref(&self) -> &Kafka {
+        self.0.as_ref().expect("a turn begins when there is one")
+    }
+}
+
 impl Drop for Kafka {
     fn drop(&mut self) {
         self.nodes.clear();
@@ -226,6 +297,7 @@ fn common(brokers: usize, voters: &str) -> Vec<(String, String)> {
         ("broker.session.timeout.ms", "4000".to_owned()),
         ("broker.heartbeat.interval.ms", "500".to_owned()),
         ("log.cleaner.dedupe.buffer.size", "4194304".to_owned()),
+        ("log.cleaner.backoff.ms", "200".to_owned()),
         // Tests write records of any time, and none of them is too old.
         ("log.retention.ms", "-1".to_owned()),
         ("num.network.threads", "2".to_owned()),

@@ -1,7 +1,8 @@
 //! A real Apache Kafka for tests: brokers in KRaft mode on loopback, started, killed, paused and started again.
 //!
 //! [`Kafka`] is a cluster of one broker or three, [`Kafka::shared`] one broker that all tests of a program have in common,
-//! each with topics of its own. Records are written and read by plain clients that know nothing of Millstream.
+//! each with topics of its own,
+//! [`Kafka::mortal`] one that they may kill, in turns. Records are written and read by plain clients that know nothing of Millstream.
 //!
 //! Rule of its life: whatever becomes of the test program, its brokers end with it, and so do their folders.
 //!
@@ -15,7 +16,9 @@ mod jars;
 mod node;
 pub mod proof;
 mod records;
+mod secured;
 mod topics;
 
-pub use cluster::Kafka;
+pub use cluster::{Kafka, Mortal};
 pub use records::{Isolation, Record};
+pub use secured::Secured;

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How long a broker may take to answer on a busy machine.
@@ -81,11 +81,18 @@ impl Node {
         Ok(fs::write(self.properties(), own + &lines)?)
     }
 
-    /// Makes the data folder by Kafka's own program.
-    pub(crate) fn format(&self, cluster: &str) -> Result<()> {
+    /// Makes the data folder by Kafka's own program; the second time in this program by a copy of the first.
+    pub(crate) fn format(&self, cluster: &str, more: &[String]) -> Result<()> {
+        static MADE: OnceLock<(Vec<u8>, String)> = OnceLock::new();
+        let files = (self.data().join("bootstrap.checkpoint"), self.data().join("meta.properties"));
+        if let Some((bootstrap, meta)) = MADE.get().filter(|_| more.is_empty()) {
+            fs::create_dir_all(self.data())?;
+            fs::write(files.0, bootstrap)?;
+            return Ok(fs::write(files.1, self.meta(meta))?);
+        }
         let mut command = Command::new(jars::java());
         command.args(["-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", &jars::class_path()?]);
-        command.args(["kafka.tools.StorageTool", "format", "-t", cluster, "-c"]).arg(self.properties());
+        command.args(["kafka.tools.StorageTool", "format", "-t", cluster, "-c"]).arg(self.properties()).args(more);
         let output = command.stdin(Stdio::null()).output().context("java does not start: run `./x toolchain`")?;
         ensure!(
             output.status.success(),
@@ -93,6 +100,10 @@ impl Node {
             String::from_utf8_lossy(&output.stdout),
             String::from_utf8_lossy(&output.stderr)
         );
+        if more.is_empty() {
+            let made = (fs::read(files.0)?, fs::read_to_string(files.1)?);
+            MADE.get_or_init(|| made);
+        }
         Ok(())
     }
 
@@ -101,15 +112,20 @@ impl Node {
         fs::create_dir_all(self.data())?;
         fs::copy(other.data().join("bootstrap.checkpoint"), self.data().join("bootstrap.checkpoint"))?;
         let meta = fs::read_to_string(other.data().join("meta.properties"))?;
-        let lines = meta.lines().map(|line| match line.split_once('=') {
+        Ok(fs::write(self.data().join("meta.properties"), self.meta(&meta))?)
+    }
+
+    /// What another broker's folder says of itself, for this one.
+    fn meta(&self, other: &str) -> String {
+        let line = |line: &str| match line.split_once('=') {
             Some(("node.id", _)) => format!("node.id={}\n", self.id),
             // 22 characters of base 64 are a folder's name in the cluster.
             Some(("directory.id", _)) => {
                 format!("directory.id={}A\n", &uuid::Uuid::new_v4().simple().to_string()[..21])
             }
             _ => format!("{line}\n"),
-        });
-        Ok(fs::write(self.data().join("meta.properties"), lines.collect::<String>())?)
+        };
+        other.lines().map(line).collect()
     }
 
     /// Starts the process; it does not answer yet.

@@ -1,7 +1,5 @@
 //! A small storm; the program `kafka-exactly-once` makes large ones.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
-
 use kafka_tests::proof::{Plan, storm};
 
 #[test]

@@ -91,4 +91,37 @@ fn a_partition_that_is_found_late_must_begin_at_its_start() {
     drop(source);
     world.set("failOnDataLoss", "false");
     assert_eq!(rows(world.open().as_mut(), None, &end), ["1:2=c"]);
+    // What is gone takes no room in a batch.
+    world.set("maxOffsetsPerTrigger", "1");
+    let mut source = world.open();
+    let end = next(source.as_mut(), None).unwrap();
+    assert_eq!(end, offset(json!({ topic.as_str(): {"0": 0, "1": 3} })));
+    assert_eq!(rows(source.as_mut(), None, &end), ["1:2=c"]);
+}
+
+#[test]
+fn a_long_gap_is_not_crossed_batch_by_batch() {
+    let kafka = Kafka::shared();
+    let topic = kafka.topic("chasm", 1);
+    kafka.produce(&topic, &records(&["v"; 1000])).unwrap();
+    let options = [("failOnDataLoss", "false"), ("maxOffsetsPerTrigger", "10")];
+    let mut source = World::of(kafka, &topic, &options).open();
+    let first = next(source.as_mut(), None).unwrap();
+    assert_eq!(rows(source.as_mut(), None, &first).len(), 10);
+    kafka.delete_records_before(&topic, 0, 900).unwrap();
+    let second = next(source.as_mut(), Some(&first)).unwrap();
+    // What was fetched ahead may still be had.
+    let had = rows(source.as_mut(), Some(&first), &second).len();
+    let mut at = second;
+    let mut batches = 0;
+    while at != offset(json!({ topic.as_str(): {"0": 1000} })) {
+        let end = next(source.as_mut(), Some(&at)).unwrap();
+        let read = rows(source.as_mut(), Some(&at), &end).len();
+        assert!(read <= 10);
+        at = end;
+        batches += 1;
+        assert!(batches < 100, "the gap is crossed in small steps");
+    }
+    let lost: usize = source.metrics(Some(&at)).get("offsetsLost").map_or(0, |lost| lost.parse().unwrap());
+    assert!(lost <= 890 && (had == 10 || lost == 890), "{lost} of 890 are lost, {had} were fetched ahead");
 }

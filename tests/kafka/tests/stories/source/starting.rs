@@ -103,6 +103,8 @@ fn what_has_no_sense_in_a_stream_or_in_a_batch_query_is_refused() {
     let json = format!("{{\"{topic}\":{{\"0\":50}}}}");
     let error = World::of(kafka, &topic, &[("endingOffsets", &json)]).open_bounded().err().unwrap();
     assert!(describe_chain(&error).contains("offsets [0, 50) of partition 0"), "{error}");
+    let error = World::with(kafka, &[("subscribe", "nowhere")]).open_bounded().err().unwrap();
+    assert!(describe_chain(&error).contains("there is no topic `nowhere`"), "a query over nothing: {error}");
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! The Kafka sink against real brokers.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
-
 mod crashes;
 mod fences;
 mod records;
@@ -10,7 +8,7 @@ mod troubles;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::SchemaRef;
 use kafka_tests::Kafka;
-use millstream_common::{BatchId, ManualClock, Options, OutputMode, QueryId};
+use millstream_common::{BatchId, ManualClock, Options, OutputMode, QueryId, StopSignal};
 use millstream_sink::connectors::kafka::KafkaSinkFactory;
 use millstream_sink::{Sink, SinkBatch, SinkContext, SinkError, SinkFactory, SinkSpec};
 use std::sync::Arc;
@@ -28,6 +26,12 @@ pub(crate) fn query() -> QueryId {
 pub(crate) fn open(spec: &SinkSpec, query: QueryId) -> Result<Box<dyn Sink>, SinkError> {
     let context = SinkContext { query, query_name: None, clock: Arc::new(ManualClock::at(0)) };
     KafkaSinkFactory.open(spec, context)
+}
+
+/// As [`open`], with a wish to stop.
+pub(crate) fn open_until(spec: &SinkSpec, query: QueryId, stop: &StopSignal) -> Result<Box<dyn Sink>, SinkError> {
+    let context = SinkContext { query, query_name: None, clock: Arc::new(ManualClock::at(0)) };
+    KafkaSinkFactory.open_until(spec, context, stop)
 }
 
 pub(crate) fn rows(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {

@@ -1,7 +1,5 @@
 //! The Kafka source against real brokers.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
-
 mod gone;
 mod limits;
 mod losses;

@@ -1,7 +1,5 @@
 //! The brokers that other tests stand on: they start, die, come back with what they had, and leave nothing behind.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
-
 use kafka_tests::{Isolation, Kafka, Record};
 
 fn letters() -> Vec<Record> {
@@ -47,7 +45,7 @@ fn a_reader_of_committed_records_sees_no_aborted_ones() {
 
 #[test]
 fn a_broker_that_is_killed_comes_back_with_what_it_had() {
-    let Some(kafka) = Kafka::of_own(1) else { return };
+    let Some(kafka) = Kafka::mortal() else { return };
     let topic = kafka.topic("lasting", 1);
     kafka.produce(&topic, &letters()).unwrap();
     for kill in [true, false] {
