@@ -104,7 +104,7 @@ fn slow(kafka: &Kafka) {
 /// A query that is to stop does not wait for a broker that is away, wherever it is.
 fn stopped(kafka: &Kafka) {
     let topic = kafka.topic("stopped", 1);
-    let begun = ["exactly-once", "at-least-once"].map(|guarantee| {
+    let mut begun = ["exactly-once", "at-least-once"].map(|guarantee| {
         let spec = spec(kafka, &[("topic", &topic), ("deliveryGuarantee", guarantee)]);
         let (query, stop) = (query(), StopSignal::new());
         let mut sink = open_until(&spec, query, &stop).unwrap();
@@ -112,7 +112,6 @@ fn stopped(kafka: &Kafka) {
         (spec, query, stop, Some(sink))
     });
     kafka.kill(1).unwrap();
-    let mut begun = begun;
     for (spec, query, stop, sink) in &mut begun {
         let begin = Instant::now();
         std::thread::scope(|scope| {
