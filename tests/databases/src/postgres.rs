@@ -79,12 +79,17 @@ impl Postgres {
         self.server.is_some()
     }
 
+    /// Ends it in order: connections are closed at once, and what they have not committed is gone.
+    pub fn stop(&self) {
+        self.server.as_ref().unwrap().stop("INT");
+    }
+
     /// Ends it as a crash does.
     pub fn kill(&self) {
         self.server.as_ref().unwrap().kill();
     }
 
-    /// Starts it after a [`kill`](Self::kill).
+    /// Starts it after a [`stop`](Self::stop) or a [`kill`](Self::kill).
     pub fn restart(&self) {
         let address = address(&self.url);
         self.server.as_ref().unwrap().start(|| Connection::open(&address, "harness").is_ok());
