@@ -2,7 +2,7 @@
 
 use crate::{Sink, SinkContext, SinkError, SinkSpec};
 use arrow::datatypes::SchemaRef;
-use millstream_common::BatchId;
+use millstream_common::{BatchId, StopSignal};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -21,6 +21,24 @@ pub trait SinkFactory: Send + Sync {
     fn check_columns(&self, spec: &SinkSpec, schema: &SchemaRef) -> Result<(), SinkError> {
         let _ = (spec, schema);
         Ok(())
+    }
+
+    /// Looks at the place to which rows of these columns shall go, and tells all that is wrong at once: before a query starts,
+    /// and where one is only checked. Creates nothing, and waits no longer than until `stop` is set.
+    ///
+    /// # Errors
+    /// When they cannot go there, or when the place cannot be reached.
+    fn check_place(&self, spec: &SinkSpec, schema: &SchemaRef, stop: &StopSignal) -> Result<(), SinkError> {
+        let _ = (spec, schema, stop);
+        Ok(())
+    }
+
+    /// Opens a sink that is only asked what it can do, and never given a batch: the place is left as it is.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    fn open_idle(&self, spec: &SinkSpec, context: SinkContext) -> Result<Box<dyn Sink>, SinkError> {
+        self.open(spec, context)
     }
 
     /// Whether a query whose next batch is `next` may go on here: a sink that must have every batch refuses a query that

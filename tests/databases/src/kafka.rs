@@ -6,15 +6,11 @@
 //!
 //! The tables have no key: a count that is written twice is there twice.
 
-use crate::{MariaDb, Postgres, mariadb, postgres};
+use crate::{Database, Product, has_table, rows};
 use anyhow::{Context, Result, bail};
 use kafka_tests::proof::{Found, Given, Output};
 use millstream_runtime::{OutputMode, Session, Trigger};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-/// The columns of a count as text, the start of the window in seconds; in the words of each server.
-const POSTGRES_ROWS: &str = "SELECT extract(epoch FROM start)::bigint, key, n FROM counts";
-const MARIADB_ROWS: &str = "SELECT CAST(UNIX_TIMESTAMP(start) AS SIGNED), `key`, n FROM counts";
 
 /// Runs the two queries until the process is killed.
 ///
@@ -34,12 +30,50 @@ pub fn host(arguments: &[String]) -> Result<()> {
     ended.map_err(|error| anyhow::anyhow!(millstream_common::describe_chain(&*error)))
 }
 
+/// A table in a server.
+struct Table {
+    server: Database,
+    url: String,
+    is_down: AtomicBool,
+}
+
+/// How a server ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Stop,
+    Crash,
+}
+
+impl Table {
+    fn new(product: Product) -> Self {
+        let server = Database::start(product);
+        let url = server.database();
+        Self { server, url, is_down: AtomicBool::new(false) }
+    }
+
+    fn start_again(&self) {
+        if self.is_down.swap(false, Ordering::SeqCst) {
+            self.server.restart();
+        }
+    }
+
+    fn rows(&self, sql: &str) -> Vec<String> {
+        if has_table(&self.url, "counts") { rows(&self.url, sql) } else { Vec::new() }
+    }
+
+    /// The columns of the counts as text, the start of the window in seconds.
+    fn counts(&self) -> Vec<String> {
+        self.rows(match self.server.product() {
+            Product::Postgres => "SELECT extract(epoch FROM start)::bigint, key, n FROM counts",
+            Product::Mysql => "SELECT CAST(UNIX_TIMESTAMP(start) AS SIGNED), `key`, n FROM counts",
+        })
+    }
+}
+
 /// A table in each of two servers.
 pub struct Tables {
-    postgres: (Postgres, String),
-    mariadb: (MariaDb, String),
-    /// Which of the two is down.
-    down: [AtomicBool; 2],
+    postgres: Table,
+    mariadb: Table,
     stops: AtomicU64,
     crashes: AtomicU64,
 }
@@ -47,15 +81,8 @@ pub struct Tables {
 impl Tables {
     /// Starts the servers, or takes those of the user.
     pub fn start() -> Self {
-        let (postgres, mariadb) = (Postgres::start(), MariaDb::start());
-        let urls = (postgres.database(), mariadb.database());
-        Self {
-            postgres: (postgres, urls.0),
-            mariadb: (mariadb, urls.1),
-            down: [AtomicBool::new(false), AtomicBool::new(false)],
-            stops: AtomicU64::new(0),
-            crashes: AtomicU64::new(0),
-        }
+        let (postgres, mariadb) = (Table::new(Product::Postgres), Table::new(Product::Mysql));
+        Self { postgres, mariadb, stops: AtomicU64::new(0), crashes: AtomicU64::new(0) }
     }
 
     /// How often a server was stopped in order, and how often one was killed.
@@ -64,46 +91,21 @@ impl Tables {
     }
 
     /// Ends a server of ours; answers what happened.
-    fn end(&self, is_postgres: bool, is_crash: bool) -> Option<String> {
-        let (name, is_own) = match is_postgres {
-            true => ("PostgreSQL", self.postgres.0.is_own()),
-            false => ("MariaDB", self.mariadb.0.is_own()),
-        };
-        if !is_own {
+    fn end(&self, table: &Table, end: End) -> Option<String> {
+        if !table.server.is_own() {
             return None;
         }
-        match (is_postgres, is_crash) {
-            (true, true) => self.postgres.0.kill(),
-            (true, false) => self.postgres.0.stop(),
-            (false, true) => self.mariadb.0.kill(),
-            (false, false) => self.mariadb.0.stop(),
+        let (word, count) = match end {
+            End::Stop => ("stopped", &self.stops),
+            End::Crash => ("killed", &self.crashes),
+        };
+        match end {
+            End::Stop => table.server.stop(),
+            End::Crash => table.server.kill(),
         }
-        self.down[usize::from(!is_postgres)].store(true, Ordering::SeqCst);
-        if is_crash { &self.crashes } else { &self.stops }.fetch_add(1, Ordering::SeqCst);
-        Some(format!("{name} was {}", if is_crash { "killed" } else { "stopped" }))
-    }
-
-    fn start_again(&self) {
-        if self.down[0].swap(false, Ordering::SeqCst) {
-            self.postgres.0.restart();
-        }
-        if self.down[1].swap(false, Ordering::SeqCst) {
-            self.mariadb.0.restart();
-        }
-    }
-
-    fn postgres_rows(&self, sql: &str) -> Vec<String> {
-        match postgres::rows(&self.postgres.1, "SELECT to_regclass('counts') IS NOT NULL") == ["t"] {
-            true => postgres::rows(&self.postgres.1, sql),
-            false => Vec::new(),
-        }
-    }
-
-    fn mariadb_rows(&self, sql: &str) -> Vec<String> {
-        match mariadb::rows(&self.mariadb.1, "SHOW TABLES LIKE 'counts'").is_empty() {
-            true => Vec::new(),
-            false => mariadb::rows(&self.mariadb.1, sql),
-        }
+        table.is_down.store(true, Ordering::SeqCst);
+        count.fetch_add(1, Ordering::SeqCst);
+        Some(format!("{} was {word}", table.server.name()))
     }
 }
 
@@ -119,43 +121,45 @@ fn found(rows: Vec<String>) -> Result<Found> {
 
 impl Output for Tables {
     fn arguments(&self) -> Vec<String> {
-        vec![self.postgres.1.clone(), self.mariadb.1.clone()]
+        vec![self.postgres.url.clone(), self.mariadb.url.clone()]
     }
 
     fn count(&self) -> Result<u64> {
-        let one = |rows: Vec<String>| rows.first().map_or(Ok(0), |text| text.parse::<u64>());
-        let postgres = one(self.postgres_rows("SELECT count(*) FROM (SELECT DISTINCT start, key FROM counts) AS c"))?;
-        let mariadb = one(self.mariadb_rows("SELECT count(*) FROM (SELECT DISTINCT start, `key` FROM counts) AS c"))?;
-        Ok(postgres.min(mariadb))
+        let mut least = u64::MAX;
+        for table in [&self.postgres, &self.mariadb] {
+            let key = table.server.product().quote("key");
+            let rows = table.rows(&format!("SELECT count(*) FROM (SELECT DISTINCT start, {key} FROM counts) AS c"));
+            least = least.min(rows.first().map_or(Ok(0), |text| text.parse())?);
+        }
+        Ok(least)
     }
 
     fn found(&self) -> Result<Vec<(String, Found)>> {
-        Ok(vec![
-            ("PostgreSQL".to_owned(), found(self.postgres_rows(POSTGRES_ROWS))?),
-            ("MariaDB".to_owned(), found(self.mariadb_rows(MARIADB_ROWS))?),
-        ])
+        let of = |table: &Table| Ok((table.server.name().to_owned(), found(table.counts())?));
+        [&self.postgres, &self.mariadb].into_iter().map(of).collect()
     }
 
     /// Within three lives of the host each server is stopped once and killed once.
     fn disturb(&self, kill: u64) -> Result<Option<String>> {
-        self.start_again();
-        let (postgres, mariadb, stop, crash) = (true, false, false, true);
+        self.calm()?;
+        let (postgres, mariadb) = (&self.postgres, &self.mariadb);
         let happened = match kill % 6 {
-            1 => vec![self.end(postgres, stop)],
-            2 => vec![self.end(mariadb, crash)],
-            3 => vec![self.end(mariadb, stop), self.end(postgres, crash)],
+            1 => vec![self.end(postgres, End::Stop)],
+            2 => vec![self.end(mariadb, End::Crash)],
+            3 => vec![self.end(mariadb, End::Stop), self.end(postgres, End::Crash)],
             // It stays down into the next life of the host.
-            4 => return Ok(self.end(postgres, crash)),
-            5 => return Ok(self.end(mariadb, stop)),
+            4 => return Ok(self.end(postgres, End::Crash)),
+            5 => return Ok(self.end(mariadb, End::Stop)),
             _ => Vec::new(),
         };
-        self.start_again();
+        self.calm()?;
         let happened: Vec<String> = happened.into_iter().flatten().collect();
         Ok((!happened.is_empty()).then(|| happened.join(", ")))
     }
 
     fn calm(&self) -> Result<()> {
-        self.start_again();
+        self.postgres.start_again();
+        self.mariadb.start_again();
         Ok(())
     }
 }

@@ -536,7 +536,15 @@ fn drive(
             shown.status.is_trigger_active = true;
             shown.status.message = "processing new data".into();
         });
-        let progress = run_with_retries(run)?;
+        let progress = match run_with_retries(run) {
+            // It has waited for something outside, and is not to wait any longer: the next start runs this batch again.
+            Err(error) if run.stop.is_set() && error.fault() == Fault::Outside => {
+                let text = millstream_common::describe_chain(&error);
+                tracing::warn!("stopped in the middle of a batch, which the next start runs again: {text}");
+                return Ok(());
+            }
+            outcome => outcome?,
+        };
         let has_run = progress.is_some();
         if let Some(progress) = progress {
             if let Some(listener) = listener {
@@ -602,7 +610,10 @@ fn run_with_retries(run: &mut QueryRun) -> Result<Option<Progress>, RuntimeError
             Err(error) if error.fault() == Fault::Outside && !run.stop.is_set() => {
                 let text = millstream_common::describe_chain(&error);
                 tracing::warn!("attempt {attempt} failed, trying again in {pause:?}: {text}");
-                run.clock.sleep(pause);
+                let until = run.clock.now_ms() + pause.as_millis() as i64;
+                while !run.stop.is_set() && run.clock.now_ms() < until {
+                    run.clock.sleep(NAP.min(pause));
+                }
                 pause *= 2;
             }
             outcome => return outcome,

@@ -261,6 +261,16 @@ pub(crate) fn check_sink(session: &Session, spec: &QuerySpec) -> Result<(), Runt
     Ok(session.sinks().factory(&spec.sink)?.check(&spec.sink)?)
 }
 
+/// Looks at the place to which the result goes; creates nothing.
+pub(crate) fn check_place(
+    session: &Session,
+    spec: &QuerySpec,
+    schema: &SchemaRef,
+    stop: &StopSignal,
+) -> Result<(), RuntimeError> {
+    Ok(session.sinks().factory(&spec.sink)?.check_place(&with_store_options(spec), schema, stop)?)
+}
+
 /// Opens the sink.
 pub(super) fn sink(session: &Session, spec: &QuerySpec, context: SinkContext) -> Result<Box<dyn Sink>, RuntimeError> {
     let sink = session.sinks().factory(&spec.sink)?.open(&with_store_options(spec), context)?;

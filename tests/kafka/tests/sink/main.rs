@@ -10,7 +10,7 @@ mod troubles;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::SchemaRef;
 use kafka_tests::Kafka;
-use millstream_common::{BatchId, ManualClock, Options, OutputMode, QueryId};
+use millstream_common::{BatchId, ManualClock, Options, OutputMode, QueryId, StopSignal};
 use millstream_sink::connectors::kafka::KafkaSinkFactory;
 use millstream_sink::{Sink, SinkBatch, SinkContext, SinkError, SinkFactory, SinkSpec};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(crate) fn query() -> QueryId {
 }
 
 pub(crate) fn open(spec: &SinkSpec, query: QueryId) -> Result<Box<dyn Sink>, SinkError> {
-    let context = SinkContext { query, query_name: None, clock: Arc::new(ManualClock::at(0)) };
+    let context = SinkContext { query, query_name: None, clock: Arc::new(ManualClock::at(0)), stop: StopSignal::new() };
     KafkaSinkFactory.open(spec, context)
 }
 

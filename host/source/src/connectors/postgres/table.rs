@@ -41,7 +41,7 @@ impl TableConfig {
     }
 
     fn connect(&self) -> Result<Connection, DatabaseError> {
-        Connection::open(&self.address, "millstream table")
+        Connection::open(&self.address, "millstream table", &millstream_common::StopSignal::new())
     }
 
     fn schema(&self, spec: &SourceSpec) -> Result<SchemaRef, SourceError> {

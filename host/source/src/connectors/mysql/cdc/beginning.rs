@@ -34,7 +34,9 @@ pub(super) fn begin(
     schema: &SchemaRef,
     files: &SnapshotFiles,
 ) -> Result<Beginning, SourceError> {
-    let mut connection = Connection::open(&config.address, "millstream snapshot").map_err(failed(name, "connect"))?;
+    let mut connection =
+        Connection::open(&config.address, "millstream snapshot", &millstream_common::StopSignal::new())
+            .map_err(failed(name, "connect"))?;
     check_server(name, &mut connection)?;
     let asking = failed(name, "take the snapshot");
     let (position, taken_us) = snapshot_position(&mut connection).map_err(&asking)?;

@@ -127,7 +127,9 @@ pub(super) fn read(
     limit: u64,
 ) -> Result<Read, SourceError> {
     let reading = failed(name, "read the log");
-    let mut log = Binlog::open(&config.address, reader, &from.file, from.position).map_err(&reading)?;
+    let mut log =
+        Binlog::open(&config.address, &millstream_common::StopSignal::new(), reader, (&from.file, from.position))
+            .map_err(&reading)?;
     let mut read = Read { transactions: Vec::new(), reached: from.clone() };
     let (mut file, mut open, mut rows) = (from.file.clone(), Vec::new(), 0_u64);
     while let Some(event) = log.next_event().map_err(&reading)? {

@@ -22,7 +22,8 @@ pub struct MysqlCdcFactory;
 
 /// The columns of the stream that are the table's, and all of the table. The server is asked for those that no user declares.
 fn table_columns(spec: &SourceSpec, config: &CdcConfig) -> Result<(SchemaRef, Vec<MysqlColumn>), SourceError> {
-    let ask = || of_table(&mut Connection::open(&config.address, "millstream columns")?, &config.table);
+    let ask =
+        || of_table(&mut Connection::open(&config.address, "millstream columns", &StopSignal::new())?, &config.table);
     let found = ask().map_err(failed(&spec.name, "ask for the columns of the table"))?;
     match &spec.schema {
         Some(declared) => Ok((Arc::clone(declared), found)),
@@ -138,7 +139,7 @@ impl MysqlCdc {
         patiently(&stop, || {
             let opened = match self.connection.take() {
                 Some(connection) => Ok(connection),
-                None => Connection::open(&self.config.address, "millstream changes"),
+                None => Connection::open(&self.config.address, "millstream changes", &stop),
             };
             let answer = opened.and_then(|mut connection| {
                 let end = end_of_log(&mut connection)?;

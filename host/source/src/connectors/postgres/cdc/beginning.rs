@@ -60,7 +60,9 @@ pub(super) fn begin(
     schema: &SchemaRef,
     files: &SnapshotFiles,
 ) -> Result<Beginning, SourceError> {
-    let mut connection = Connection::open(&config.address, "millstream snapshot").map_err(failed(name, "connect"))?;
+    let mut connection =
+        Connection::open(&config.address, "millstream snapshot", &millstream_common::StopSignal::new())
+            .map_err(failed(name, "connect"))?;
     check_server(name, config, &mut connection)?;
     let lsn = make_slot(config, names, &mut connection).map_err(failed(name, "make the publication and the slot"))?;
     let mut beginning = Beginning { lsn, seen: None, taken_us: 0, pieces: 0 };

@@ -26,7 +26,7 @@ pub struct PostgresCdcFactory;
 /// The columns of the table and their numbers in the catalog. The server is asked for those that no user declares.
 fn table_columns(spec: &SourceSpec, config: &CdcConfig) -> Result<(SchemaRef, Vec<ColumnType>), SourceError> {
     let ask = || {
-        let mut connection = Connection::open(&config.address, "millstream columns")?;
+        let mut connection = Connection::open(&config.address, "millstream columns", &StopSignal::new())?;
         // The log has no columns that are computed from others.
         let names = connection.rows(&format!(
             "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass({}) AND attnum > 0 AND NOT attisdropped \
@@ -196,7 +196,7 @@ impl PostgresCdc {
         patiently(&stop, || {
             let opened = match self.connection.take().filter(|connection| !connection.is_broken()) {
                 Some(connection) => Ok(connection),
-                None => Connection::open(&self.config.address, "millstream changes"),
+                None => Connection::open(&self.config.address, "millstream changes", &stop),
             };
             let answer = opened.and_then(|mut connection| {
                 let answer = question(&mut connection)?;
