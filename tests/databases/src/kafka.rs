@@ -64,7 +64,11 @@ impl Table {
     /// The columns of the counts as text, the start of the window in seconds.
     fn counts(&self) -> Vec<String> {
         self.rows(match self.server.product() {
-            Product::Postgres => "SELECT extract(epoch FROM start)::bigint, key, n FROM counts",
+            // In days, the first of which has the number 2440588, and seconds of the day.
+            Product::Postgres => {
+                "SELECT (to_char(start, 'J')::bigint - 2440588) * 86400 + to_char(start, 'SSSS')::bigint, key, n \
+                 FROM counts"
+            }
             Product::Mysql => "SELECT CAST(UNIX_TIMESTAMP(start) AS SIGNED), `key`, n FROM counts",
         })
     }

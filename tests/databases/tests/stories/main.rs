@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail a test")]
 
-//mod changes;
+mod changes;
 mod columns;
 mod sink;
 mod stopping;
-//mod tables;
+mod tables;
 
 use databases_tests::{Database, Product};
 use std::sync::{LazyLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};

@@ -84,7 +84,7 @@ impl From<arrow::error::ArrowError> for LoadError {
     }
 }
 
-/// An open connection. After an error it is of no more use.
+/// An open connection. After an error in a transaction it is of no more use.
 pub(crate) trait Session: Send {
     /// Begins a transaction.
     fn begin(&mut self) -> Result<(), DatabaseError>;
