@@ -59,8 +59,7 @@ fn the_sink_keeps_what_every_sink_promises(product: Product) {
     let server = server(product);
     let url = server.database();
     let spec = spec(&server, &options(&url, "written"));
-    let written = || if has_table(&url, "written") { rows(&url, "SELECT value FROM written") } else { vec![] };
-    let mut written = written;
+    let mut written = || if has_table(&url, "written") { rows(&url, "SELECT value FROM written") } else { vec![] };
     contract::sink(&mut Subject {
         factory: factory(&spec),
         spec,
