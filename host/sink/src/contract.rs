@@ -6,7 +6,7 @@
 use crate::{Sink, SinkBatch, SinkContext, SinkError, SinkFactory, SinkSpec};
 use arrow::array::{RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use millstream_common::{BatchId, ManualClock, OutputMode, QueryId};
+use millstream_common::{BatchId, ManualClock, OutputMode, QueryId, StopSignal};
 use std::sync::Arc;
 
 /// A connector under test.
@@ -69,8 +69,12 @@ pub fn sink(subject: &mut Subject<'_>) {
 }
 
 fn open(subject: &Subject<'_>) -> Box<dyn Sink> {
-    let context =
-        SinkContext { query: subject.query, query_name: Some("contract".into()), clock: Arc::new(ManualClock::at(0)) };
+    let context = SinkContext {
+        query: subject.query,
+        query_name: Some("contract".into()),
+        clock: Arc::new(ManualClock::at(0)),
+        stop: StopSignal::new(),
+    };
     subject.factory.open(&subject.spec, context).expect("a sink that passed the check opens")
 }
 

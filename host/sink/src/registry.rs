@@ -23,6 +23,24 @@ pub trait SinkFactory: Send + Sync {
         Ok(())
     }
 
+    /// Looks at the place to which rows of these columns shall go, and tells all that is wrong at once: before a query starts,
+    /// and where one is only checked. Creates nothing, and waits no longer than until `stop` is set.
+    ///
+    /// # Errors
+    /// When they cannot go there, or when the place cannot be reached.
+    fn check_place(&self, spec: &SinkSpec, schema: &SchemaRef, stop: &StopSignal) -> Result<(), SinkError> {
+        let _ = (spec, schema, stop);
+        Ok(())
+    }
+
+    /// Opens a sink that is only asked what it can do, and never given a batch: the place is left as it is.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    fn open_idle(&self, spec: &SinkSpec, context: SinkContext) -> Result<Box<dyn Sink>, SinkError> {
+        self.open(spec, context)
+    }
+
     /// Whether a query whose next batch is `next` may go on here: a sink that must have every batch refuses a query that
     /// has written the ones before elsewhere. Creates nothing.
     ///
@@ -38,16 +56,6 @@ pub trait SinkFactory: Send + Sync {
     /// # Errors
     /// As [`check`](Self::check), and when the place cannot be reached.
     fn open(&self, spec: &SinkSpec, context: SinkContext) -> Result<Box<dyn Sink>, SinkError>;
-
-    /// As [`open`](Self::open), and what the sink waits for ends soon after `stop` is set. A sink that waits for nothing that
-    /// may never come need not look at it.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    fn open_until(&self, spec: &SinkSpec, context: SinkContext, stop: &StopSignal) -> Result<Box<dyn Sink>, SinkError> {
-        let _ = stop;
-        self.open(spec, context)
-    }
 }
 
 /// The connectors of a host.

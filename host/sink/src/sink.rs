@@ -3,7 +3,7 @@
 use crate::SinkError;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use millstream_common::{BatchId, Clock, Options, OutputMode, QueryId};
+use millstream_common::{BatchId, Clock, Options, OutputMode, QueryId, StopSignal};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -25,6 +25,8 @@ pub struct SinkContext {
     pub query_name: Option<String>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Set when the run is to stop: a sink that waits for what stands outside waits no longer.
+    pub stop: StopSignal,
 }
 
 /// One batch on its way out.

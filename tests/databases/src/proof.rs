@@ -3,7 +3,7 @@
 //! [`child`] is the query, which counts upwards without end. [`run`] starts it again and again, kills it, kills the
 //! server under it, and looks at the end whether the table has each number once.
 
-use crate::{MariaDb, Postgres, mariadb, postgres};
+use crate::{Database, has_table, rows};
 use anyhow::{Context, Result, bail, ensure};
 use millstream_runtime::{OutputMode, Session, Trigger};
 use rand::rngs::StdRng;
@@ -41,91 +41,28 @@ pub fn child(format: &str, url: &str, checkpoint: &str, rows_per_batch: &str) ->
     query.await_termination().map_err(|error| anyhow::anyhow!(millstream_common::describe_chain(&*error)))
 }
 
-/// A server of either kind.
-trait Target {
-    fn format(&self) -> &'static str;
-    fn url(&self) -> &str;
-    fn is_own(&self) -> bool;
-    fn crash(&self);
-    /// Count, count of different numbers, greatest number; nothing before there is a table.
-    fn figures(&self) -> Option<[u64; 3]>;
-}
-
 const FIGURES: &str = "SELECT count(*), count(DISTINCT value), coalesce(max(value), 0) FROM numbers";
 
-fn figures(rows: Vec<String>) -> Option<[u64; 3]> {
+/// Count, count of different numbers, greatest number; nothing before there is a table.
+fn figures(url: &str) -> Option<[u64; 3]> {
+    let rows = if has_table(url, "numbers") { rows(url, FIGURES) } else { Vec::new() };
     let numbers: Vec<u64> = rows.first()?.split('|').map(|text| text.parse().ok()).collect::<Option<_>>()?;
     numbers.try_into().ok()
 }
 
-impl Target for (Postgres, String) {
-    fn format(&self) -> &'static str {
-        "postgresql"
-    }
-    fn url(&self) -> &str {
-        &self.1
-    }
-    fn is_own(&self) -> bool {
-        self.0.is_own()
-    }
-    fn crash(&self) {
-        self.0.kill();
-        self.0.restart();
-    }
-    fn figures(&self) -> Option<[u64; 3]> {
-        let is_there = postgres::rows(&self.1, "SELECT to_regclass('numbers') IS NOT NULL");
-        if is_there == ["t"] { figures(postgres::rows(&self.1, FIGURES)) } else { None }
-    }
-}
-
-impl Target for (MariaDb, String) {
-    fn format(&self) -> &'static str {
-        "mysql"
-    }
-    fn url(&self) -> &str {
-        &self.1
-    }
-    fn is_own(&self) -> bool {
-        self.0.is_own()
-    }
-    fn crash(&self) {
-        self.0.kill();
-        self.0.restart();
-    }
-    fn figures(&self) -> Option<[u64; 3]> {
-        let is_there = !mariadb::rows(&self.1, "SHOW TABLES LIKE 'numbers'").is_empty();
-        if is_there { figures(mariadb::rows(&self.1, FIGURES)) } else { None }
-    }
-}
-
-/// Rows into PostgreSQL.
+/// Rows into a server.
 ///
 /// # Errors
 /// When the table does not have each number once.
-pub fn into_postgres(program: &Path, rows: u64, kills: u32) -> Result<Proof> {
-    let server = Postgres::start();
+pub fn into(server: &Database, program: &Path, rows: u64, kills: u32) -> Result<Proof> {
     let url = server.database();
-    run(&(server, url), program, rows, kills)
-}
-
-/// Rows into MariaDB.
-///
-/// # Errors
-/// When the table does not have each number once.
-pub fn into_mariadb(program: &Path, rows: u64, kills: u32) -> Result<Proof> {
-    let server = MariaDb::start();
-    let url = server.database();
-    run(&(server, url), program, rows, kills)
-}
-
-fn run(target: &dyn Target, program: &Path, rows: u64, kills: u32) -> Result<Proof> {
     let folder = tempfile::tempdir()?;
     let checkpoint = folder.path().join("checkpoint");
     let checkpoint = checkpoint.to_str().context("a path is no UTF-8")?;
     // Enough batches for all kills to find one.
     let per_batch = (rows / u64::from(kills.max(10) * 4)).max(1).to_string();
     let spawn = || -> Result<Child> {
-        let arguments = ["child", target.format(), target.url(), checkpoint, &per_batch];
+        let arguments = ["child", server.format(), &url, checkpoint, &per_batch];
         Ok(Command::new(program).args(arguments).stdin(Stdio::null()).stderr(Stdio::piped()).spawn()?)
     };
     let mut random = StdRng::seed_from_u64(rows ^ u64::from(kills));
@@ -134,36 +71,37 @@ fn run(target: &dyn Target, program: &Path, rows: u64, kills: u32) -> Result<Pro
         let mut child = spawn()?;
         // Most die within a few batches, every fourth one while it starts.
         let wanted = if kill % 4 == 3 { seen } else { seen + 1 };
-        wait(&mut child, target, wanted)?;
-        if kill % 5 == 4 && target.is_own() {
-            target.crash();
+        wait(&mut child, &url, wanted)?;
+        if kill % 5 == 4 && server.is_own() {
+            server.kill();
+            server.restart();
             restarts += 1;
-            let now = target.figures().map_or(0, |figures| figures[0]);
-            wait(&mut child, target, now + 1)?;
+            let now = figures(&url).map_or(0, |figures| figures[0]);
+            wait(&mut child, &url, now + 1)?;
         }
         std::thread::sleep(Duration::from_micros(random.random_range(0..60_000)));
         child.kill()?;
         child.wait()?;
-        seen = target.figures().map_or(0, |figures| figures[0]);
+        seen = figures(&url).map_or(0, |figures| figures[0]);
     }
     let mut child = spawn()?;
-    wait(&mut child, target, rows.max(seen + 1))?;
+    wait(&mut child, &url, rows.max(seen + 1))?;
     child.kill()?;
     child.wait()?;
     // What the killed process had sent may still be on its way.
     std::thread::sleep(Duration::from_millis(500));
-    let [count, different, greatest] = target.figures().context("there is no table")?;
+    let [count, different, greatest] = figures(&url).context("there is no table")?;
     ensure!(
         count == different && greatest + 1 == count,
         "{}: {count} rows with {different} numbers up to {greatest}",
-        target.format()
+        server.name()
     );
     Ok(Proof { rows: count, kills, restarts })
 }
 
-fn wait(child: &mut Child, target: &dyn Target, rows: u64) -> Result<()> {
+fn wait(child: &mut Child, url: &str, rows: u64) -> Result<()> {
     let begin = Instant::now();
-    while target.figures().map_or(0, |figures| figures[0]) < rows {
+    while figures(url).map_or(0, |figures| figures[0]) < rows {
         if child.try_wait()?.is_some() {
             let mut said = String::new();
             if let Some(mut stderr) = child.stderr.take() {

@@ -9,8 +9,9 @@ use std::time::Duration;
 const PASS: u8 = 0;
 const CUT_BEFORE: u8 = 1;
 const CUT_AFTER: u8 = 2;
+const HOLD: u8 = 3;
 
-/// Passes everything on, until it is told to cut at the next COMMIT.
+/// Passes everything on, until it is told to cut at the next COMMIT, or to hold everything back.
 pub struct Proxy {
     port: u16,
     mode: Arc<AtomicU8>,
@@ -54,6 +55,11 @@ impl Proxy {
         self.mode.store(CUT_AFTER, Ordering::SeqCst);
     }
 
+    /// From now on nothing that a client says reaches the server, as when the network is gone without a word.
+    pub fn hold(&self) {
+        self.mode.store(HOLD, Ordering::SeqCst);
+    }
+
     /// Whether a cut is still to come.
     pub fn is_armed(&self) -> bool {
         self.mode.load(Ordering::SeqCst) != PASS
@@ -64,6 +70,9 @@ fn forward(mut client: TcpStream, mut server: TcpStream, mode: &AtomicU8) {
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(read @ 1..) = client.read(&mut buffer) {
         let bytes = &buffer[..read];
+        while mode.load(Ordering::SeqCst) == HOLD {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         let is_commit = bytes.len() < 64 && bytes.windows(6).any(|word| word == b"COMMIT");
         if is_commit {
             let cut = mode.swap(PASS, Ordering::SeqCst);

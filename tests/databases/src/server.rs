@@ -61,6 +61,21 @@ impl Server {
         }
     }
 
+    /// Ends the program in order, by a signal that it knows for that.
+    pub(crate) fn stop(&self, signal: &str) {
+        if let Some(mut child) = self.child.lock().unwrap().take() {
+            run(Command::new("kill").args(["-s", signal, &child.id().to_string()]));
+            let begin = Instant::now();
+            while child.try_wait().unwrap().is_none() {
+                if begin.elapsed() > PATIENCE {
+                    let _ = child.kill();
+                    panic!("{} does not end", self.program.display());
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+
     /// Ends the program as a crash does.
     pub(crate) fn kill(&self) {
         if let Some(mut child) = self.child.lock().unwrap().take() {

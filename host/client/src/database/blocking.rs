@@ -1,33 +1,85 @@
 //! A connection's own thread of control: what the clients do asynchronously is waited for here.
 //!
-//! The loop of a query is one plain thread, so a connection lives only while somebody waits for it.
+//! The loop of a query is one plain thread, so a connection lives only while somebody waits for it. Whoever asks the query
+//! to stop does not wait for a server that does not answer.
 
+use futures::future::{Either, select};
+use millstream_common::StopSignal;
+use std::pin::pin;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
+
+/// How often it is looked whether to stop.
+const NAP: Duration = Duration::from_millis(50);
+
+/// How long a statement may still take after that: what is about to be done shall be done.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Why there is no value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unanswered {
+    /// It takes too long.
+    Late,
+    /// Nobody wants it any more.
+    Stopped,
+}
 
 /// Runs the futures of one connection.
 #[derive(Debug)]
 pub(crate) struct Driver {
     runtime: Option<Runtime>,
+    stop: StopSignal,
 }
 
 impl Driver {
-    pub(crate) fn new() -> std::io::Result<Self> {
-        Ok(Self { runtime: Some(Builder::new_current_thread().enable_all().build()?) })
+    pub(crate) fn new(stop: &StopSignal) -> std::io::Result<Self> {
+        Ok(Self { runtime: Some(Builder::new_current_thread().enable_all().build()?), stop: stop.clone() })
     }
 
     /// One that runs nothing, in the place of one that was taken away.
     pub(crate) fn none() -> Self {
-        Self { runtime: None }
+        Self { runtime: None, stop: StopSignal::new() }
     }
 
-    /// The future's value, or `None` when it takes longer than `limit`.
-    pub(crate) fn wait<F: Future>(&self, limit: Option<Duration>, future: F) -> Option<F::Output> {
-        let runtime = self.runtime.as_ref()?;
+    /// What opens a connection; not a moment longer than it is wanted.
+    pub(crate) fn connect<F: Future>(&self, limit: Duration, future: F) -> Result<F::Output, Unanswered> {
+        self.wait_for(Some(limit), Duration::ZERO, future)
+    }
+
+    /// The answer to a statement, or why there is none.
+    pub(crate) fn wait<F: Future>(&self, limit: Option<Duration>, future: F) -> Result<F::Output, Unanswered> {
+        self.wait_for(limit, GRACE, future)
+    }
+
+    /// As [`wait`](Self::wait), whoever wants to stop.
+    pub(crate) fn finish<F: Future>(&self, limit: Duration, future: F) -> Option<F::Output> {
+        self.runtime.as_ref()?.block_on(async { tokio::time::timeout(limit, future).await.ok() })
+    }
+
+    fn wait_for<F: Future>(
+        &self,
+        limit: Option<Duration>,
+        grace: Duration,
+        future: F,
+    ) -> Result<F::Output, Unanswered> {
+        let Some(runtime) = &self.runtime else { return Err(Unanswered::Stopped) };
         runtime.block_on(async {
-            match limit {
-                Some(limit) => tokio::time::timeout(limit, future).await.ok(),
-                None => Some(future.await),
+            let limited = async {
+                match limit {
+                    Some(limit) => tokio::time::timeout(limit, future).await.map_err(|_| Unanswered::Late),
+                    None => Ok(future.await),
+                }
+            };
+            let stopped = async {
+                while !self.stop.is_set() {
+                    tokio::time::sleep(NAP).await;
+                }
+                tokio::time::sleep(grace).await;
+            };
+            // What has come is taken, before it is looked whether to stop.
+            match select(pin!(limited), pin!(stopped)).await {
+                Either::Left((value, _)) => value,
+                Either::Right(_) => Err(Unanswered::Stopped),
             }
         })
     }
@@ -46,5 +98,26 @@ impl Drop for Driver {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::{pending, ready};
+    use std::time::Instant;
+
+    #[test]
+    fn nobody_who_wants_to_stop_waits_for_what_does_not_come() {
+        let stop = StopSignal::new();
+        let driver = Driver::new(&stop).unwrap();
+        assert_eq!(driver.wait(None, ready(1)), Ok(1));
+        assert_eq!(driver.wait(Some(Duration::from_millis(1)), pending::<()>()), Err(Unanswered::Late));
+        stop.set();
+        let began = Instant::now();
+        assert_eq!(driver.connect(Duration::from_secs(60), pending::<()>()), Err(Unanswered::Stopped));
+        assert!(began.elapsed() < Duration::from_secs(1));
+        assert_eq!(driver.wait(None, pending::<()>()), Err(Unanswered::Stopped));
+        assert_eq!(driver.wait(None, ready(1)), Ok(1), "what is there is taken");
     }
 }

@@ -51,6 +51,12 @@ pub enum DatabaseError {
         /// The limit.
         seconds: u64,
     },
+    /// Nobody waits for it any more, for the query is to stop; what was asked for may have been done or not.
+    #[error("`{place}` had not answered when the query was stopped")]
+    Stopped {
+        /// The database.
+        place: String,
+    },
     /// The server gave way to another transaction, or is not ready.
     #[error("`{place}` could not do it now: {message}")]
     Busy {
@@ -137,7 +143,7 @@ impl Hint for DatabaseError {
                 "let the query leave such rows out, name a `key` to write over rows, or relax the constraint"
             }
             Self::Value { .. } => "cast the column in the query, or change the column of the table",
-            Self::Refused { .. } => return None,
+            Self::Stopped { .. } | Self::Refused { .. } => return None,
         };
         Some(text.into())
     }

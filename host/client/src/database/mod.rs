@@ -9,9 +9,11 @@ mod error;
 mod secret;
 mod tls;
 mod url;
+mod words;
 
 pub use address::{ADDRESS_OPTIONS, Address, Product, TlsMode};
-pub(crate) use blocking::Driver;
+pub(crate) use blocking::{Driver, Unanswered};
 pub use error::DatabaseError;
 pub use secret::Secret;
 pub(crate) use tls::client_config;
+pub use words::TableName;

@@ -2,8 +2,9 @@
 
 use super::Connection;
 use super::error;
-use crate::database::{Address, DatabaseError, Driver};
+use crate::database::{Address, DatabaseError, Driver, Unanswered};
 use futures::StreamExt;
+use millstream_common::StopSignal;
 use mysql_async::binlog::events::{Event, TableMapEvent};
 use mysql_async::{BinlogStream, BinlogStreamRequest};
 use std::time::Duration;
@@ -23,13 +24,18 @@ impl Binlog {
     ///
     /// # Errors
     /// When the server cannot be reached or does not let the user read its log.
-    pub fn open(address: &Address, reader: u32, file: &str, position: u64) -> Result<Self, DatabaseError> {
+    pub fn open(
+        address: &Address,
+        stop: &StopSignal,
+        reader: u32,
+        (file, position): (&str, u64),
+    ) -> Result<Self, DatabaseError> {
         let lost = || DatabaseError::Lost { place: address.place(), source: "it is closed".into() };
-        let (conn, driver, address_of_stream) = Connection::open(address, "millstream changes")?.into_parts();
+        let (conn, driver, address_of_stream) = Connection::open(address, "millstream changes", stop)?.into_parts();
         let conn = conn.ok_or_else(lost)?;
         let request =
             BinlogStreamRequest::new(reader).with_non_blocking().with_filename(file.as_bytes()).with_pos(position);
-        let stream = driver.wait(Some(EVENT), conn.get_binlog_stream(request)).ok_or_else(lost)?;
+        let stream = driver.wait(Some(EVENT), conn.get_binlog_stream(request)).map_err(|_| lost())?;
         let stream = stream.map_err(|source| error::of_statement(address, source))?;
         Ok(Self { stream, driver, address: address_of_stream })
     }
@@ -41,10 +47,13 @@ impl Binlog {
     pub fn next_event(&mut self) -> Result<Option<Event>, DatabaseError> {
         let limit = self.address.query_timeout.unwrap_or(EVENT);
         match self.driver.wait(Some(limit), self.stream.next()) {
-            Some(None) => Ok(None),
-            Some(Some(Ok(event))) => Ok(Some(event)),
-            Some(Some(Err(source))) => Err(error::of_statement(&self.address, source)),
-            None => Err(DatabaseError::Timeout { place: self.address.place(), seconds: limit.as_secs() }),
+            Ok(None) => Ok(None),
+            Ok(Some(Ok(event))) => Ok(Some(event)),
+            Ok(Some(Err(source))) => Err(error::of_statement(&self.address, source)),
+            Err(Unanswered::Stopped) => Err(DatabaseError::Stopped { place: self.address.place() }),
+            Err(Unanswered::Late) => {
+                Err(DatabaseError::Timeout { place: self.address.place(), seconds: limit.as_secs() })
+            }
         }
     }
 

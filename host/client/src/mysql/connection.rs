@@ -1,7 +1,8 @@
 //! One connection to MySQL or MariaDB, for a thread that waits.
 
 use super::error;
-use crate::database::{Address, DatabaseError, Driver, TlsMode};
+use crate::database::{Address, DatabaseError, Driver, TlsMode, Unanswered};
+use millstream_common::StopSignal;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder, Params, Row, SslOpts, Value};
 use std::path::PathBuf;
@@ -25,12 +26,13 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Opens a connection; `name` is how the server's own views call it.
+    /// Opens a connection; `name` is how the server's own views call it. Nothing is waited for much longer than until
+    /// `stop` is set, now or later.
     ///
     /// # Errors
     /// When nobody answers, the server does not let the user in, or TLS is not as asked for.
-    pub fn open(address: &Address, name: &str) -> Result<Self, DatabaseError> {
-        let driver = Driver::new()
+    pub fn open(address: &Address, name: &str, stop: &StopSignal) -> Result<Self, DatabaseError> {
+        let driver = Driver::new(stop)
             .map_err(|source| DatabaseError::Unreachable { place: address.place(), source: Box::new(source) })?;
         let mut connection = Self { conn: None, driver, address: address.clone() };
         let encrypted = address.tls != TlsMode::Disable;
@@ -45,10 +47,13 @@ impl Connection {
 
     fn connect(&mut self, name: &str, encrypted: bool) -> Result<(), DatabaseError> {
         let options = options(&self.address, name, encrypted);
-        let conn = self.driver.wait(Some(self.address.connect_timeout), Conn::new(options));
-        let conn = conn.ok_or_else(|| DatabaseError::Unreachable {
-            place: self.address.place(),
-            source: "it takes longer than `connectTimeout`".into(),
+        let conn = self.driver.connect(self.address.connect_timeout, Conn::new(options));
+        let place = self.address.place();
+        let conn = conn.map_err(|why| match why {
+            Unanswered::Late => {
+                DatabaseError::Unreachable { place, source: "it takes longer than `connectTimeout`".into() }
+            }
+            Unanswered::Stopped => DatabaseError::Stopped { place },
         })?;
         self.conn = Some(conn.map_err(|source| error::of_connecting(&self.address, source))?);
         Ok(())
@@ -75,6 +80,49 @@ impl Connection {
         self.ask(async |conn| conn.query(sql).await)
     }
 
+    /// Runs a statement and answers its rows as text.
+    ///
+    /// # Errors
+    /// What the server or the network says.
+    pub fn texts(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let row = |row| row_bytes(row).into_iter().map(|value| value.map(text)).collect();
+        Ok(self.rows(sql)?.into_iter().map(row).collect())
+    }
+
+    /// Runs a statement and hands its rows over, so many at once, each value as the bytes of its text. `take` answers whether
+    /// it wants more; when it does not, the connection is of no more use.
+    ///
+    /// # Errors
+    /// What the server or the network says.
+    pub fn read(
+        &mut self,
+        sql: &str,
+        at_once: usize,
+        take: &mut dyn FnMut(Vec<Vec<Option<Vec<u8>>>>) -> bool,
+    ) -> Result<(), DatabaseError> {
+        let mut has_ended = true;
+        self.ask(async |conn| {
+            let mut result = conn.query_iter(sql).await?;
+            let mut rows = Vec::new();
+            while let Some(row) = result.next().await? {
+                rows.push(row_bytes(row));
+                if rows.len() >= at_once && !take(std::mem::take(&mut rows)) {
+                    has_ended = false;
+                    return Ok(());
+                }
+            }
+            if !rows.is_empty() {
+                take(rows);
+            }
+            Ok(())
+        })?;
+        if !has_ended {
+            self.conn = None;
+        }
+        Ok(())
+    }
+
     /// Runs a statement with values.
     ///
     /// # Errors
@@ -94,13 +142,19 @@ impl Connection {
         let lost = || DatabaseError::Lost { place: self.address.place(), source: "it is closed".into() };
         let conn = self.conn.as_mut().ok_or_else(lost)?;
         match self.driver.wait(self.address.query_timeout, work(conn)) {
-            Some(Ok(value)) => Ok(value),
-            Some(Err(source)) => Err(error::of_statement(&self.address, source)),
-            None => {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(source)) => Err(error::of_statement(&self.address, source)),
+            Err(why) => {
                 // Nobody knows where in its answer the server is.
                 self.conn = None;
-                let seconds = self.address.query_timeout.unwrap_or_default().as_secs();
-                Err(DatabaseError::Timeout { place: self.address.place(), seconds })
+                let place = self.address.place();
+                Err(match why {
+                    Unanswered::Late => {
+                        let seconds = self.address.query_timeout.unwrap_or_default().as_secs();
+                        DatabaseError::Timeout { place, seconds }
+                    }
+                    Unanswered::Stopped => DatabaseError::Stopped { place },
+                })
             }
         }
     }
@@ -116,9 +170,19 @@ impl Drop for Connection {
     fn drop(&mut self) {
         // A server counts connections that go without a word as failures.
         if let Some(conn) = self.conn.take() {
-            let _ = self.driver.wait(Some(GOODBYE), conn.disconnect());
+            let _ = self.driver.finish(GOODBYE, conn.disconnect());
         }
     }
+}
+
+/// The values of a row of a statement without parameters, which come as text.
+fn row_bytes(row: Row) -> Vec<Option<Vec<u8>>> {
+    let bytes = |value: Option<Value>| match value? {
+        Value::NULL => None,
+        Value::Bytes(bytes) => Some(bytes),
+        other => Some(other.as_sql(true).trim_matches('\'').as_bytes().to_vec()),
+    };
+    row.unwrap_raw().into_iter().map(bytes).collect()
 }
 
 fn options(address: &Address, name: &str, encrypted: bool) -> Opts {

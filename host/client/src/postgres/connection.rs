@@ -1,9 +1,10 @@
 //! One connection to PostgreSQL, for a thread that waits.
 
 use super::error;
-use crate::database::{Address, DatabaseError, Driver, TlsMode, client_config};
+use crate::database::{Address, DatabaseError, Driver, TlsMode, Unanswered, client_config};
 use bytes::Bytes;
 use futures::{SinkExt, StreamExt};
+use millstream_common::StopSignal;
 use std::time::Duration;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage, SimpleQueryRow, config::SslMode};
@@ -35,16 +36,17 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Opens a connection; `name` is how the server's own views call it.
+    /// Opens a connection; `name` is how the server's own views call it. Nothing is waited for much longer than until
+    /// `stop` is set, now or later.
     ///
     /// # Errors
     /// When nobody answers, the server does not let the user in, or TLS is not as asked for.
-    pub fn open(address: &Address, name: &str) -> Result<Self, DatabaseError> {
+    pub fn open(address: &Address, name: &str, stop: &StopSignal) -> Result<Self, DatabaseError> {
         let unreachable = |source: Box<dyn std::error::Error + Send + Sync>| DatabaseError::Unreachable {
             place: address.place(),
             source,
         };
-        let driver = Driver::new().map_err(|error| unreachable(Box::new(error)))?;
+        let driver = Driver::new(stop).map_err(|error| unreachable(Box::new(error)))?;
         let mut config = Config::new();
         config.host(&address.host).port(address.port).user(&address.user).dbname(&address.database);
         config.application_name(name).connect_timeout(address.connect_timeout);
@@ -58,17 +60,20 @@ impl Connection {
             TlsMode::Require | TlsMode::VerifyFull => SslMode::Require,
         });
         let failed = |source: tokio_postgres::Error| error::of_connecting(address, source);
-        let late = || unreachable("it takes longer than `connectTimeout`".into());
-        let limit = Some(address.connect_timeout);
+        let late = |why| match why {
+            Unanswered::Late => unreachable("it takes longer than `connectTimeout`".into()),
+            Unanswered::Stopped => DatabaseError::Stopped { place: address.place() },
+        };
+        let limit = address.connect_timeout;
         let client = if address.tls == TlsMode::Disable {
-            let connected = driver.wait(limit, config.connect(NoTls)).ok_or_else(late)?;
+            let connected = driver.connect(limit, config.connect(NoTls)).map_err(late)?;
             let (client, connection) = connected.map_err(failed)?;
             driver.spawn(async move { noted(connection.await) });
             client
         } else {
             let tls = client_config(address.tls, address.root_certificates.as_deref())
                 .map_err(|source| DatabaseError::Tls { place: address.place(), source })?;
-            let connected = driver.wait(limit, config.connect(MakeRustlsConnect::new(tls))).ok_or_else(late)?;
+            let connected = driver.connect(limit, config.connect(MakeRustlsConnect::new(tls))).map_err(late)?;
             let (client, connection) = connected.map_err(failed)?;
             driver.spawn(async move { noted(connection.await) });
             client
@@ -114,6 +119,15 @@ impl Connection {
                 _ => None,
             })
             .collect())
+    }
+
+    /// Runs a statement and answers its rows as text.
+    ///
+    /// # Errors
+    /// What the server or the network says.
+    pub fn texts(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
+        let texts = |row: SimpleQueryRow| (0..row.len()).map(|at| row.get(at).map(str::to_owned)).collect();
+        Ok(self.rows(sql)?.into_iter().map(texts).collect())
     }
 
     /// The columns that a statement would answer.
@@ -183,11 +197,12 @@ impl Connection {
         self.answered(answer)
     }
 
-    fn answered<T>(&self, answer: Option<Result<T, tokio_postgres::Error>>) -> Result<T, DatabaseError> {
+    fn answered<T>(&self, answer: Result<Result<T, tokio_postgres::Error>, Unanswered>) -> Result<T, DatabaseError> {
         match answer {
-            Some(Ok(value)) => Ok(value),
-            Some(Err(source)) => Err(error::of_statement(&self.address, source)),
-            None => {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(source)) => Err(error::of_statement(&self.address, source)),
+            Err(Unanswered::Stopped) => Err(DatabaseError::Stopped { place: self.address.place() }),
+            Err(Unanswered::Late) => {
                 let seconds = self.address.query_timeout.unwrap_or_default().as_secs();
                 Err(DatabaseError::Timeout { place: self.address.place(), seconds })
             }

@@ -2,6 +2,7 @@
 
 use super::{Lowering, arrow_schema, has_stream, unary};
 use crate::PlanError;
+use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Join, LogicalPlan, LogicalPlanBuilder};
 use millstream_operators as ops;
@@ -18,7 +19,7 @@ impl Lowering<'_> {
         let stream_is_left = has_stream(&join.left);
         let stream = if stream_is_left { &join.left } else { &join.right };
         let child = self.node(stream, scope)?;
-        let slot = Arc::new(ops::SegmentSlot::new(arrow_schema(stream)));
+        let slot = Arc::new(ops::SegmentSlot::new(numbered(&arrow_schema(stream))));
         let scan = LogicalPlanBuilder::scan(SLOT, provider_as_source(Arc::clone(&slot) as _), None)
             .and_then(LogicalPlanBuilder::build)
             .map_err(fail)?;
@@ -48,4 +49,11 @@ impl Lowering<'_> {
         let describe = format!("StaticJoin: {}", LogicalPlan::Join(join.clone()).display());
         unary(ops::Segment::try_new(describe, slot, physical, schema, self.session.task_ctx()), child)
     }
+}
+
+/// The columns under names of their own: what was joined before may have brought some of the same name.
+fn numbered(schema: &Schema) -> SchemaRef {
+    let fields = schema.fields().iter().enumerate();
+    let fields = fields.map(|(at, field)| field.as_ref().clone().with_name(format!("c{at}"))).collect::<Vec<_>>();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }

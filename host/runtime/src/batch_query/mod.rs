@@ -13,7 +13,8 @@
 mod inputs;
 
 use crate::query::{
-    RunningPlugin, check_mode, check_sink, load_plugins, query_input, read_tables, with_plugin_sink, with_store_options,
+    RunningPlugin, check_mode, check_place, check_sink, load_plugins, query_input, read_tables, with_plugin_sink,
+    with_store_options,
 };
 use crate::{QuerySpec, RuntimeError, Session};
 use inputs::FrozenInputs;
@@ -66,13 +67,14 @@ pub fn run_batch_query(
     let inputs = Arc::new(FrozenInputs::open(session, spec, stop)?);
     let plan = plan_batch_query(&input, Arc::clone(&inputs) as _)?;
     session.sinks().factory(&spec.sink)?.check_columns(&spec.sink, &plan.schema)?;
+    check_place(session, spec, &plan.schema, stop)?;
     let context = SinkContext {
         query: QueryId(uuid::Uuid::new_v4()),
         query_name: spec.name.clone(),
         clock: Arc::clone(session.clock()),
+        stop: stop.clone(),
     };
-    let factory = session.sinks().factory(&spec.sink)?;
-    let mut sink = factory.open_until(&with_store_options(spec), context, stop)?;
+    let mut sink = session.sinks().factory(&spec.sink)?.open(&with_store_options(spec), context)?;
     // What is written is the whole result, and nothing is taken back later.
     check_mode(sink.as_ref(), &spec.sink.format, OutputMode::Append)?;
     let Some(rows) = plan.execute(&|| stop.is_set()).map_err(from_execution)? else { return Ok(None) };

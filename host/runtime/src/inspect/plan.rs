@@ -2,7 +2,7 @@
 
 use crate::spec::TableSpec;
 use crate::{QuerySpec, RuntimeError, Session};
-use millstream_common::{BatchTime, Digest, QueryId};
+use millstream_common::{BatchTime, Digest, QueryId, StopSignal};
 use millstream_operators::StateFamily;
 use millstream_plan::{StaticTable, ddl};
 use millstream_sink::{SinkContext, SinkSpec};
@@ -42,8 +42,8 @@ pub struct CheckedQuery {
     sink: String,
 }
 
-/// Plans a query and checks its options, plugins and output mode, and whether it fits its checkpoint if there is one.
-/// Opens no source, creates nothing.
+/// Plans a query and checks its options, plugins and output mode, and whether it fits its checkpoint if there is one and the
+/// place of its sink. Opens no source, creates nothing.
 ///
 /// # Errors
 /// What a start would refuse.
@@ -67,6 +67,7 @@ pub fn check(session: &Session, spec: &QuerySpec) -> Result<CheckedQuery, Runtim
     check_sink(session, spec)?;
     let tables = empty_tables(session, spec)?;
     let mut plan = crate::query::plan(session, spec, tables, slots, &BatchTime::default())?;
+    crate::query::check_place(session, spec, &plan.schema, &StopSignal::new())?;
     if let Some(recovered) = &recovered {
         recovered.check_query(session, spec, &mut plan)?;
     }
@@ -154,7 +155,8 @@ fn check_sink(session: &Session, spec: &QuerySpec) -> Result<(), RuntimeError> {
         query: QueryId(uuid::Uuid::new_v4()),
         query_name: spec.name.clone(),
         clock: Arc::clone(session.clock()),
+        stop: StopSignal::new(),
     };
-    let sink = factory.open(&in_memory, context)?;
+    let sink = factory.open_idle(&in_memory, context)?;
     crate::query::check_opened(sink.as_ref(), spec, "set `checkpoint`")
 }

@@ -537,13 +537,13 @@ fn drive(
             shown.status.message = "processing new data".into();
         });
         let progress = match run_with_retries(run) {
-            // What was waited for outside was given up because of the wish to stop; the batch is run by the next life.
+            // It has waited for something outside, and is not to wait any longer: the next start runs this batch again.
             Err(error) if run.stop.is_set() && error.fault() == Fault::Outside => {
-                let error = millstream_common::describe_chain(&error);
-                tracing::info!("the query stops while it waits for something outside: {error}");
+                let text = millstream_common::describe_chain(&error);
+                tracing::warn!("stopped in the middle of a batch, which the next start runs again: {text}");
                 return Ok(());
             }
-            progress => progress?,
+            outcome => outcome?,
         };
         let has_run = progress.is_some();
         if let Some(progress) = progress {
@@ -610,7 +610,10 @@ fn run_with_retries(run: &mut QueryRun) -> Result<Option<Progress>, RuntimeError
             Err(error) if error.fault() == Fault::Outside && !run.stop.is_set() => {
                 let text = millstream_common::describe_chain(&error);
                 tracing::warn!("attempt {attempt} failed, trying again in {pause:?}: {text}");
-                run.clock.sleep(pause);
+                let until = run.clock.now_ms() + pause.as_millis() as i64;
+                while !run.stop.is_set() && run.clock.now_ms() < until {
+                    run.clock.sleep(NAP.min(pause));
+                }
                 pause *= 2;
             }
             outcome => return outcome,

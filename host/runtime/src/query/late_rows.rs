@@ -31,7 +31,8 @@ pub(super) fn open(
             hint: Some("give `[late_rows]` another format, such as `json`".into()),
         });
     }
-    if late.format == spec.sink.format && late.options.get("path") == spec.sink.options.get("path") {
+    let is_same = |option: &&str| late.options.get(option) == spec.sink.options.get(option);
+    if late.format == spec.sink.format && ["path", "url", "dbtable"].iter().all(is_same) {
         return Err(RuntimeError::Invalid {
             reason: "late rows are to go where the result goes".into(),
             hint: Some("give `[late_rows]` a format or a path of its own".into()),

@@ -39,8 +39,8 @@ pub(crate) use changes::{advice, describe as describe_changes, families_of, oper
 pub(crate) use fork::{Fork, ForkOptions, Output, Ran};
 pub use handle::{ProgressListener, QueryStatus, StreamingQuery};
 pub(crate) use open::{
-    RunningPlugin, check_mode, check_opened, check_sink, checkpoint_option, folder_of_its_own, load_plugins, plan,
-    query_input, tables as read_tables, with_plugin_sink, with_store_options, without_checkpoint,
+    RunningPlugin, check_mode, check_opened, check_place, check_sink, checkpoint_option, folder_of_its_own,
+    load_plugins, plan, query_input, tables as read_tables, with_plugin_sink, with_store_options, without_checkpoint,
 };
 pub(crate) use output_digest::{EntriesDigest, output_digest};
 pub(crate) use planned::{PlannedWith, plan_with};

@@ -261,20 +261,19 @@ pub(crate) fn check_sink(session: &Session, spec: &QuerySpec) -> Result<(), Runt
     Ok(session.sinks().factory(&spec.sink)?.check(&spec.sink)?)
 }
 
-/// Opens the sink.
-pub(super) fn sink(session: &Session, spec: &QuerySpec, context: SinkContext) -> Result<Box<dyn Sink>, RuntimeError> {
-    sink_until(session, spec, context, &StopSignal::new())
-}
-
-/// As [`sink`]; what the sink waits for ends when the query is to stop.
-pub(super) fn sink_until(
+/// Looks at the place to which the result goes; creates nothing.
+pub(crate) fn check_place(
     session: &Session,
     spec: &QuerySpec,
-    context: SinkContext,
+    schema: &SchemaRef,
     stop: &StopSignal,
-) -> Result<Box<dyn Sink>, RuntimeError> {
-    let factory = session.sinks().factory(&spec.sink)?;
-    let sink = factory.open_until(&with_store_options(spec), context, stop)?;
+) -> Result<(), RuntimeError> {
+    Ok(session.sinks().factory(&spec.sink)?.check_place(&with_store_options(spec), schema, stop)?)
+}
+
+/// Opens the sink.
+pub(super) fn sink(session: &Session, spec: &QuerySpec, context: SinkContext) -> Result<Box<dyn Sink>, RuntimeError> {
+    let sink = session.sinks().factory(&spec.sink)?.open(&with_store_options(spec), context)?;
     check_opened(sink.as_ref(), spec, "set `checkpointLocation`")?;
     Ok(sink)
 }

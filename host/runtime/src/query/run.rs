@@ -145,12 +145,18 @@ impl QueryRun {
                 let from = (&recovered, components);
                 let (planned, waiting) = restart::planned(session, &spec, from, &checkpoint, &stop)?;
                 later = waiting;
+                if components.is_none() {
+                    open::check_place(&planned.session, &spec, &planned.plan.schema, &stop)?;
+                }
                 (checkpoint, lease, recovered, planned)
             }
             // A query that is refused leaves no checkpoint behind.
             None => {
                 let recovered = Recovered { point: ResumePoint::Fresh };
                 let planned = Planned::new(session, &spec, (&recovered, components), None, &stop)?;
+                if components.is_none() {
+                    open::check_place(&planned.session, &spec, &planned.plan.schema, &stop)?;
+                }
                 let checkpoint = Checkpoint::open_or_create(files, spec.name.as_deref(), clock.now_ms())?;
                 let lease = checkpoint.lease(holder, clock.now_ms())?;
                 if !matches!(checkpoint.resume()?, ResumePoint::Fresh) {
@@ -192,13 +198,14 @@ impl QueryRun {
         }
         let mut connectors = recovery::connectors(&session, &spec)?;
         connectors.retain(|name, _| sources.iter().any(|source| source.name == *name));
-        let context = SinkContext { query: id, query_name: spec.name.clone(), clock: Arc::clone(&clock) };
+        let (query_name, stop_sink) = (spec.name.clone(), stop.clone());
+        let context = SinkContext { query: id, query_name, clock: Arc::clone(&clock), stop: stop_sink };
         if components.is_none() {
             let (session, checkpoint, plugins, host) = (&session, &checkpoint, &*plugins, &host);
             Remains { session, spec: &spec, checkpoint, host, plugins }.end(&context)?;
         }
         let late_sink = late_rows::open(&session, &spec, context.clone())?;
-        let sink = open::sink_until(&session, &spec, context, &stop)?;
+        let sink = open::sink(&session, &spec, context)?;
 
         let (late, eviction) = recovered.watermarks();
         let nodes = plan.watermark_nodes.clone();

@@ -31,8 +31,8 @@ impl SinkRegistry {
         registry.register("delta", Arc::new(delta::DeltaSinkFactory));
         registry.register("memory", Arc::new(tables));
         registry.register("noop", Arc::new(noop::NoopSinkFactory));
-        registry.register(mysql::FORMAT, Arc::new(mysql::MysqlSinkFactory::new()));
-        registry.register(postgres::FORMAT, Arc::new(postgres::PostgresSinkFactory::new()));
+        registry.register(mysql::FORMAT, Arc::new(mysql::factory()));
+        registry.register(postgres::FORMAT, Arc::new(postgres::factory()));
         registry.register("kafka", Arc::new(kafka::KafkaSinkFactory));
         registry.register("file", Arc::new(file::FileSinkFactory::new(None)));
         for format in file::FileFormat::ALL {

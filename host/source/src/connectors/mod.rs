@@ -30,9 +30,9 @@ impl SourceRegistry {
         for format in FileFormat::ALL {
             registry.register(format.name(), Arc::new(FileSourceFactory::new(Some(format))));
         }
-        registry.register(mysql::FORMAT, Arc::new(mysql::MysqlTableFactory));
+        registry.register(mysql::FORMAT, Arc::new(mysql::tables()));
         registry.register(mysql::CDC_FORMAT, Arc::new(mysql::MysqlCdcFactory));
-        registry.register(postgres::FORMAT, Arc::new(postgres::PostgresTableFactory));
+        registry.register(postgres::FORMAT, Arc::new(postgres::tables()));
         registry.register(postgres::CDC_FORMAT, Arc::new(postgres::PostgresCdcFactory));
         registry.register("kafka", Arc::new(kafka::KafkaSourceFactory));
         registry.register("delta", Arc::new(delta::DeltaSourceFactory));

@@ -3,7 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
 use anyhow::{Context, Result, bail};
-use databases_tests::proof;
+use databases_tests::{Database, Product, proof};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -26,14 +26,19 @@ fn run() -> Result<()> {
         _ => bail!("usage: databases N [KILLS]"),
     };
     let program = std::env::current_exe()?;
-    let postgres = proof::into_postgres(&program, rows, kills)?;
-    println!(
-        "PostgreSQL  {} rows, {} kills, {} restarts of the server",
-        postgres.rows, postgres.kills, postgres.restarts
-    );
-    let mariadb = proof::into_mariadb(&program, rows, kills)?;
-    println!("MariaDB     {} rows, {} kills, {} restarts of the server", mariadb.rows, mariadb.kills, mariadb.restarts);
-    let (kills, restarts) = (postgres.kills + mariadb.kills, postgres.restarts + mariadb.restarts);
-    println!("databases: {} rows, {kills} kills, {restarts} restarts, 0 lost, 0 doubled", postgres.rows + mariadb.rows);
+    let (mut written, mut killed, mut restarts) = (0, 0, 0);
+    for product in [Product::Postgres, Product::Mysql] {
+        let server = Database::start(product);
+        let proof = proof::into(&server, &program, rows, kills)?;
+        println!(
+            "{:<11} {} rows, {} kills, {} restarts of the server",
+            server.name(),
+            proof.rows,
+            proof.kills,
+            proof.restarts
+        );
+        (written, killed, restarts) = (written + proof.rows, killed + proof.kills, restarts + proof.restarts);
+    }
+    println!("databases: {written} rows, {killed} kills, {restarts} restarts, 0 lost, 0 doubled");
     Ok(())
 }

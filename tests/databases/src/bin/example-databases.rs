@@ -7,7 +7,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
 use anyhow::{Context, Result, bail};
-use databases_tests::{MariaDb, Postgres, mariadb, postgres};
+use databases_tests::{Database, Product, execute, rows};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
 }
 
 fn serve() -> Result<()> {
-    let servers = (Postgres::start(), MariaDb::start());
+    let servers = (Database::start(Product::Postgres), Database::start(Product::Mysql));
     let (postgresql, mysql) = (servers.0.database(), servers.1.database());
     let mut out = std::io::stdout().lock();
     writeln!(out, "{postgresql}\n{mysql}")?;
@@ -32,15 +32,16 @@ fn serve() -> Result<()> {
         let &[product, what, file] = words.as_slice() else { bail!("`{line}` is not PRODUCT WHAT FILE") };
         let text = std::fs::read_to_string(file).with_context(|| format!("cannot read `{file}`"))?;
         let statements: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        let mut rows = Vec::new();
-        match (product, what) {
-            ("postgresql", "do") => statements.iter().for_each(|sql| postgres::execute(&postgresql, sql)),
-            ("mysql", "do") => mariadb::execute(&mysql, &statements),
-            ("postgresql", "rows") => rows = postgres::rows(&postgresql, &text),
-            ("mysql", "rows") => rows = mariadb::rows(&mysql, &text),
-            _ => bail!("`{line}` is not known: postgresql or mysql, do or rows, FILE"),
+        let url = match product {
+            "postgresql" => &postgresql,
+            "mysql" => &mysql,
+            _ => bail!("`{product}` is not known: postgresql or mysql"),
+        };
+        match what {
+            "do" => execute(url, &statements),
+            "rows" => rows(url, &text).iter().try_for_each(|row| writeln!(out, "{row}"))?,
+            _ => bail!("`{what}` is not known: do or rows"),
         }
-        rows.iter().try_for_each(|row| writeln!(out, "{row}"))?;
         writeln!(out, "ok")?;
         out.flush()?;
     }

@@ -1,20 +1,25 @@
-//! Kafka → windowed count → Kafka, exactly once: through three brokers of which one after the other is killed, by a host
+//! Kafka → windowed count → an output, exactly once: through three brokers of which one after the other is killed, by a host
 //! that is killed again and again.
 //!
 //! ```text
-//!   parent: records ──► topic ──► child: the query ──► topic ──► parent: every window once, with its exact count
+//!   parent: records ──► topic ──► child: the query ──► output ──► parent: every window once, with its exact count
 //!                         └─ brokers, killed ─┘└─ killed ─┘
 //! ```
+//!
+//! The output is a topic, or what implements [`Output`]: the tests of other connectors bring their own.
 //!
 //! A record's time is its number in milliseconds after [`BEGIN_MS`], and records are written in the order of their times, a
 //! portion at a time. So the count of each window and key is known, and no record is late.
 
 mod host;
+mod output;
 mod storm;
 mod verdict;
 
-pub use host::host;
-pub use storm::{Outcome, Plan, storm};
+pub use host::{Given, host};
+pub use output::Output;
+pub use storm::{Outcome, Plan, storm, storm_into};
+pub use verdict::Found;
 
 /// How many keys there are. A portion has all of them equally often.
 const KEYS: u64 = 100;

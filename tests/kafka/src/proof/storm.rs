@@ -1,9 +1,10 @@
 //! The storm: records in, deaths, and the count at the end.
 
-use super::verdict::{Found, windows};
+use super::output::{Output, Topic};
+use super::verdict::windows;
 use super::{BEGIN_MS, KEYS, WINDOW_MS};
-use crate::{Isolation, Kafka, Record};
-use anyhow::{Context, Result, bail, ensure};
+use crate::{Kafka, Record};
+use anyhow::{Context, Result, ensure};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rdkafka::producer::{BaseProducer, Producer};
@@ -41,13 +42,15 @@ pub struct Outcome {
     pub kills: u64,
     /// Deaths of brokers.
     pub brokers: u64,
-    /// Windows and keys that came out.
+    /// How often the host ended by itself, as when all that it needs was away for too long, and was started again.
+    pub failures: u64,
+    /// Windows and keys that came out, in the place that has the fewest.
     pub windows: u64,
     /// Records of the output that no reader of committed records sees.
     pub aborted: u64,
-    /// Records that are in no count.
+    /// Records that are in no count, of all places.
     pub lost: u64,
-    /// Records that are counted too often.
+    /// Records that are counted too often, of all places.
     pub doubled: u64,
 }
 
@@ -57,6 +60,7 @@ struct Host<'a> {
     arguments: Vec<String>,
     log: PathBuf,
     child: Option<Child>,
+    failures: u64,
 }
 
 impl Host<'_> {
@@ -71,7 +75,11 @@ impl Host<'_> {
     /// Sees that it runs: one that failed, as when all brokers it needs are away, is started again.
     fn tend(&mut self) -> Result<()> {
         let has_ended = match &mut self.child {
-            Some(child) => child.try_wait()?.is_some(),
+            Some(child) => {
+                let has_failed = child.try_wait()?.is_some();
+                self.failures += u64::from(has_failed);
+                has_failed
+            }
             None => true,
         };
         if has_ended { self.start() } else { Ok(()) }
@@ -100,31 +108,46 @@ impl Drop for Host<'_> {
     }
 }
 
-/// Runs the storm; `tell` gets a line of progress now and then.
+/// Runs the storm from Kafka to Kafka; `tell` gets a line of progress now and then.
 ///
 /// # Errors
 /// When brokers do not start, or nothing comes out any more.
 pub fn storm(plan: &Plan, tell: &mut dyn FnMut(String)) -> Result<Outcome> {
+    let kafka = brokers()?;
+    storm_over(plan, &kafka, &Topic::create(&kafka)?, tell)
+}
+
+/// Runs the storm from Kafka to another output, as [`storm`].
+///
+/// # Errors
+/// As [`storm`], and when the output cannot be read or a server of it does not start.
+pub fn storm_into(plan: &Plan, output: &dyn Output, tell: &mut dyn FnMut(String)) -> Result<Outcome> {
+    storm_over(plan, &brokers()?, output, tell)
+}
+
+fn brokers() -> Result<Kafka> {
+    Kafka::start_with(3, 400, &[])
+}
+
+fn storm_over(plan: &Plan, kafka: &Kafka, output: &dyn Output, tell: &mut dyn FnMut(String)) -> Result<Outcome> {
     ensure!(plan.records >= 1_000, "fewer than 1000 records are no storm");
-    let kafka = Kafka::start_with(3, 400, &[])?;
-    let (input, output) = ("records", "counts");
+    let input = "records";
     kafka.create_topic(input, usize::try_from(PARTITIONS)?, &[])?;
-    kafka.create_topic(output, 3, &[])?;
     // A portion is much shorter than what a record may be late, so chance makes none late.
     let portion = (plan.records / 50).next_multiple_of(KEYS).clamp(KEYS, 50_000);
     let (per_batch, delay_ms) = (portion.max(1_000), 4 * portion);
     let folder = tempfile::Builder::new().prefix("millstream-kafka-proof-").tempdir()?;
     let path = |name: &str| folder.path().join(name);
     let checkpoint = path("checkpoint");
-    let arguments = [kafka.bootstrap(), input, output, path_text(&checkpoint)?];
-    let mut arguments: Vec<String> = arguments.map(str::to_owned).into();
+    let mut arguments: Vec<String> = [kafka.bootstrap(), input, path_text(&checkpoint)?].map(str::to_owned).into();
     arguments.extend([per_batch.to_string(), delay_ms.to_string()]);
-    let mut host = Host { plan, arguments, log: path("host.log"), child: None };
+    arguments.extend(output.arguments());
+    let mut host = Host { plan, arguments, log: path("host.log"), child: None, failures: 0 };
 
     let (kills, brokers) = (AtomicU64::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
-        let writer = scope.spawn(|| write(&kafka, input, (plan, portion, delay_ms), &kills));
-        let stormed = deaths(&kafka, &mut host, (&kills, &brokers), tell);
+        let writer = scope.spawn(|| write(kafka, input, (plan, portion, delay_ms), &kills));
+        let stormed = deaths(kafka, output, &mut host, (&kills, &brokers), tell);
         // The writer must not wait for deaths that do not come.
         kills.store(plan.kills, Ordering::SeqCst);
         let written = writer.join().map_err(|_| anyhow::anyhow!("the writer of records panicked"))?;
@@ -133,35 +156,44 @@ pub fn storm(plan: &Plan, tell: &mut dyn FnMut(String)) -> Result<Outcome> {
 
     let expected = windows(plan.records);
     let (mut seen, mut since) = (u64::MAX, Instant::now());
-    let found = loop {
+    loop {
         host.tend()?;
-        let found = found(&kafka, output)?;
-        if found.len() >= expected {
-            break found;
+        let found = output.count()?;
+        if found >= expected {
+            break;
         }
-        if found.len() != seen {
-            (seen, since) = (found.len(), Instant::now());
+        if found != seen {
+            (seen, since) = (found, Instant::now());
             tell(format!("{seen} of {expected} windows and keys are there"));
         }
         if since.elapsed() > PATIENCE {
             tell(format!("nothing comes out any more: {}", host.log()));
-            break found;
+            break;
         }
         std::thread::sleep(Duration::from_millis(500));
-    };
+    }
     host.kill()?;
-    // What the last life had open is aborted, and what it had committed is there.
-    let aborted = u64::try_from(kafka.try_read(output, Isolation::Uncommitted)?.len())?;
-    let found = if found.len() >= expected { self::found(&kafka, output)? } else { found };
-    let verdict = found.judge(plan.records);
+    // What the host had sent may still be on its way.
+    std::thread::sleep(Duration::from_millis(500));
+    let aborted = output.unseen()?;
+    let (mut lost, mut doubled, mut least) = (0, 0, u64::MAX);
+    for (place, found) in output.found()? {
+        let verdict = found.judge(plan.records);
+        tell(format!("{place}: {} windows and keys, {} lost, {} doubled", found.len(), verdict.lost, verdict.doubled));
+        (lost, doubled, least) = (lost + verdict.lost, doubled + verdict.doubled, least.min(found.len()));
+    }
+    if host.failures > 0 {
+        tell(format!("the host ended by itself {} times, at last: {}", host.failures, host.log()));
+    }
     Ok(Outcome {
         records: plan.records,
         kills: kills.load(Ordering::SeqCst),
         brokers: brokers.load(Ordering::SeqCst),
-        windows: found.len(),
-        aborted: aborted.saturating_sub(found.len()),
-        lost: verdict.lost,
-        doubled: verdict.doubled,
+        failures: host.failures,
+        windows: least,
+        aborted,
+        lost,
+        doubled,
     })
 }
 
@@ -203,9 +235,10 @@ fn write(kafka: &Kafka, topic: &str, (plan, portion, delay_ms): (&Plan, u64, u64
     Ok(producer.flush(Duration::from_secs(300))?)
 }
 
-/// Kills the host as often as planned, and brokers between.
+/// Kills the host as often as planned, and brokers and what is behind the output between.
 fn deaths(
     kafka: &Kafka,
+    output: &dyn Output,
     host: &mut Host<'_>,
     (kills, brokers): (&AtomicU64, &AtomicU64),
     tell: &mut dyn FnMut(String),
@@ -216,20 +249,19 @@ fn deaths(
         host.tend()?;
         // From before the first batch to many batches later.
         let life = Duration::from_millis(random.random_range(100..4_000));
+        std::thread::sleep(life / 2);
         if let Some(broker) = down.take() {
-            std::thread::sleep(life / 2);
             kafka.start_again(broker)?;
-            std::thread::sleep(life / 2);
         } else if kill % BROKER_EVERY == 3 {
-            std::thread::sleep(life / 2);
             let broker = random.random_range(1..=kafka.brokers());
             kafka.kill(broker)?;
             down = Some(broker);
             brokers.fetch_add(1, Ordering::SeqCst);
-            std::thread::sleep(life / 2);
-        } else {
-            std::thread::sleep(life);
         }
+        if let Some(happened) = output.disturb(kill)? {
+            tell(happened);
+        }
+        std::thread::sleep(life / 2);
         host.kill()?;
         kills.store(kill, Ordering::SeqCst);
         if kill % 10 == 0 || kill == total {
@@ -239,19 +271,5 @@ fn deaths(
     if let Some(broker) = down {
         kafka.start_again(broker)?;
     }
-    Ok(())
-}
-
-fn found(kafka: &Kafka, topic: &str) -> Result<Found> {
-    let (mut found, mut wrong) = (Found::default(), None);
-    kafka.for_each(topic, Isolation::Stable, |record| {
-        let key = String::from_utf8_lossy(record.key.as_deref().unwrap_or_default()).into_owned();
-        if let Err(error) = found.add(&key, &record.text()) {
-            wrong.get_or_insert(error);
-        }
-    })?;
-    match wrong {
-        None => Ok(found),
-        Some(error) => bail!(error),
-    }
+    output.calm()
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// Counts per window and key, as they came out.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub struct Found {
     /// Start of the window in seconds and key, with all counts that were written for them.
     counts: BTreeMap<(u64, String), Vec<u64>>,
 }
@@ -19,8 +19,11 @@ pub(super) struct Verdict {
 }
 
 impl Found {
-    /// Takes a record of the output.
-    pub(super) fn add(&mut self, key: &str, value: &str) -> Result<()> {
+    /// Takes a count of the output: start of the window in seconds, `|`, count.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn add(&mut self, key: &str, value: &str) -> Result<()> {
         let (start, count) = value.split_once('|').with_context(|| format!("the value `{value}` is not ours"))?;
         let (start, count) = (start.parse()?, count.parse()?);
         self.counts.entry((start, key.to_owned())).or_default().push(count);

@@ -46,6 +46,7 @@ fn what_it_promises_is_what_its_component_has() {
             query: QueryId("00000000-0000-0000-0000-000000000001".parse().unwrap()),
             query_name: None,
             clock: Arc::new(millstream_common::ManualClock::at(0)),
+            stop: millstream_common::StopSignal::new(),
         };
         let sink = factory.open(&SinkSpec { format: "plugin".into(), options }, context).unwrap();
         assert_eq!(sink.guarantee(), guarantee, "{file}");

@@ -8,7 +8,7 @@ use arrow::array::{
 };
 use arrow::datatypes::Int32Type;
 use arrow::datatypes::{DataType, Field};
-use millstream_common::{BatchId, ManualClock, Options, OutputMode, QueryId};
+use millstream_common::{BatchId, ManualClock, Options, OutputMode, QueryId, StopSignal};
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
@@ -32,7 +32,7 @@ fn spec(options: Options) -> SinkSpec {
 
 fn context() -> SinkContext {
     let query = QueryId(uuid::Uuid::from_u128(1));
-    SinkContext { query, query_name: None, clock: Arc::new(ManualClock::at(0)) }
+    SinkContext { query, query_name: None, clock: Arc::new(ManualClock::at(0)), stop: StopSignal::new() }
 }
 
 /// What a batch looks like on the screen.

@@ -3,8 +3,8 @@
 //! Its row for a query and a table is the lock under which batches are written. The number `fence` grows with each run:
 //! a run that finds a greater one has been replaced.
 
-use super::{Dialect, Session, TableName};
-use millstream_client::database::DatabaseError;
+use super::{Dialect, Session, create};
+use millstream_client::database::{DatabaseError, TableName};
 use millstream_common::{BatchId, QueryId};
 
 /// The name of the table.
@@ -30,7 +30,7 @@ impl Book {
     /// The row for a query in a table; the book is in the table's schema.
     pub(super) fn new(dialect: &dyn Dialect, target: &TableName, query: QueryId) -> Self {
         let quote = |name: &str| dialect.quote(name);
-        let table = target.sibling(BOOK).quoted(quote);
+        let table = target.sibling(BOOK).quoted(dialect.product());
         let matching = format!(
             "{} = {} AND {} = {}",
             quote("query_id"),
@@ -51,7 +51,7 @@ impl Book {
         let book = Self::new(dialect, target, query);
         let quote = |name: &str| dialect.quote(name);
         if session.columns(&target.sibling(BOOK))?.is_none() {
-            session.run(&format!(
+            let sql = format!(
                 "CREATE TABLE IF NOT EXISTS {} ({} varchar(36) NOT NULL, {} varchar(255) NOT NULL, {} bigint NOT NULL, \
                  {} bigint, PRIMARY KEY ({}, {})){}",
                 book.table,
@@ -62,7 +62,8 @@ impl Book {
                 quote("query_id"),
                 quote("target"),
                 dialect.table_options()
-            ))?;
+            );
+            create(session, &target.sibling(BOOK), &sql)?;
         }
         let values = [dialect.literal(&query.to_string()), dialect.literal(&target.shown())];
         session.begin()?;
@@ -71,10 +72,7 @@ impl Book {
         session.run("COMMIT")?;
         match entry {
             Some(entry) => Ok((book, entry)),
-            None => Err(DatabaseError::Missing {
-                place: target.shown(),
-                message: format!("the row of this query in `{BOOK}`, which was just written"),
-            }),
+            None => Err(book.is_missing(&target.shown())),
         }
     }
 
@@ -96,6 +94,11 @@ impl Book {
         let number = |at: usize| row.get(at).and_then(|text| text.as_deref()).and_then(|text| text.parse::<i64>().ok());
         Ok(number(0)
             .map(|fence| Entry { fence, batch: number(1).and_then(|batch| u64::try_from(batch).ok()).map(BatchId) }))
+    }
+
+    /// The error when the row is not there.
+    pub(super) fn is_missing(&self, place: &str) -> DatabaseError {
+        DatabaseError::Missing { place: place.to_owned(), message: format!("the row of this query in `{BOOK}`") }
     }
 
     /// The statement that writes a batch into the row.

@@ -76,28 +76,27 @@ fn is_json(field: &Field) -> bool {
     field.data_type() == &DataType::Null || has_counterpart(field.data_type())
 }
 
-/// The first column that no database can hold, as a reason.
-pub(super) fn check_types(schema: &Schema) -> Result<(), String> {
+/// What no database can hold.
+pub(super) fn check_types(schema: &Schema, wrong: &mut Vec<String>) {
     if schema.fields().is_empty() {
-        return Err("there are none; select at least one".into());
+        wrong.push("there are none; select at least one".into());
     }
     for (at, field) in schema.fields().iter().enumerate() {
         let name = field.name();
         if !has_counterpart(field.data_type()) {
             let data_type = field.data_type();
-            return Err(format!(
+            wrong.push(format!(
                 "column `{name}` of type {data_type} has no counterpart there; cast it, for example to a string"
             ));
         }
         if schema.fields()[..at].iter().any(|earlier| earlier.name().eq_ignore_ascii_case(name)) {
-            return Err(format!("there are two columns `{name}`; give one another name"));
+            wrong.push(format!("there are two columns `{name}`; give one another name"));
         }
     }
-    Ok(())
 }
 
-/// Whether the columns of a query, without the one that says what changes, fit a table.
-pub(super) fn check_table(schema: &Schema, without: Option<usize>, table: &[TableColumn]) -> Result<(), String> {
+/// Where the columns of a query, without the one that says what changes, do not fit a table.
+pub(super) fn check_table(schema: &Schema, without: Option<usize>, table: &[TableColumn], wrong: &mut Vec<String>) {
     let written: Vec<&Field> = schema
         .fields()
         .iter()
@@ -105,41 +104,51 @@ pub(super) fn check_table(schema: &Schema, without: Option<usize>, table: &[Tabl
         .filter(|(at, _)| Some(*at) != without)
         .map(|(_, field)| field.as_ref())
         .collect();
+    let mut missing = Vec::new();
     for field in &written {
-        let name = field.name();
-        let Some(column) = table.iter().find(|column| column.name == *name) else {
-            let there: Vec<&str> = table.iter().map(|column| column.name.as_str()).collect();
-            return Err(format!("the table has no column `{name}`; it has {}", there.join(", ")));
-        };
-        if !fits(field.data_type(), column) {
-            return Err(format!(
-                "column `{name}` of type {} does not fit the table's `{name} {}`; cast it in the query",
-                field.data_type(),
-                column.data_type
-            ));
-        }
-        let needed = match field.data_type() {
-            DataType::Decimal128(_, scale) => i32::from(*scale),
-            DataType::Timestamp(..) => 6,
-            _ => 0,
-        };
-        if column.digits.is_some_and(|digits| digits < needed) {
-            return Err(format!(
-                "column `{name}` of type {} has {needed} digits behind the point, and the table's `{name} {}` keeps fewer; \
-                 change the table's column, or round in the query",
-                field.data_type(),
-                column.data_type
-            ));
+        match table.iter().find(|column| column.name == *field.name()) {
+            None => missing.push(format!("`{}`", field.name())),
+            Some(column) => wrong.extend(misfit(field, column)),
         }
     }
-    let is_written = |column: &&TableColumn| !written.iter().any(|field| field.name() == &column.name);
-    match table.iter().filter(is_written).find(|column| column.is_required) {
-        Some(column) => Err(format!(
+    if !missing.is_empty() {
+        let there: Vec<&str> = table.iter().map(|column| column.name.as_str()).collect();
+        wrong.push(format!("the table has no column {}; it has {}", missing.join(", "), there.join(", ")));
+    }
+    let is_written = |column: &&TableColumn| written.iter().any(|field| field.name() == &column.name);
+    for column in table.iter().filter(|column| column.is_required && !is_written(column)) {
+        wrong.push(format!(
             "the table's column `{}` must have a value, and the query has no such column; add it, or give it a default",
             column.name
-        )),
-        None => Ok(()),
+        ));
     }
+}
+
+/// Why a column of a query does not go into the table's of the same name, if it does not.
+fn misfit(field: &Field, column: &TableColumn) -> Option<String> {
+    let (name, data_type) = (field.name(), field.data_type());
+    // What has no counterpart at all is told already.
+    if !has_counterpart(data_type) {
+        return None;
+    }
+    if !fits(data_type, column) {
+        return Some(format!(
+            "column `{name}` of type {data_type} does not fit the table's `{name} {}`; cast it in the query",
+            column.data_type
+        ));
+    }
+    let needed = match data_type {
+        DataType::Decimal128(_, scale) => i32::from(*scale),
+        DataType::Timestamp(..) => 6,
+        _ => 0,
+    };
+    column.digits.is_some_and(|digits| digits < needed).then(|| {
+        format!(
+            "column `{name}` of type {data_type} has {needed} digits behind the point, and the table's `{name} {}` keeps \
+             fewer; change the table's column, or round in the query",
+            column.data_type
+        )
+    })
 }
 
 fn fits(data_type: &DataType, column: &TableColumn) -> bool {
@@ -175,6 +184,12 @@ mod tests {
         Schema::new(vec![Field::new("a", data_type, true)])
     }
 
+    fn differences(schema: &Schema, table: &[TableColumn]) -> Vec<String> {
+        let mut wrong = Vec::new();
+        check_table(schema, None, table, &mut wrong);
+        wrong
+    }
+
     #[test]
     fn what_would_be_rounded_without_a_word_is_refused() {
         let time = DataType::Timestamp(TimeUnit::Microsecond, None);
@@ -188,28 +203,38 @@ mod tests {
             (DataType::Int64, Family::Double, None, false),
             (DataType::Utf8, Family::Integer, None, false),
         ] {
-            let found = check_table(&schema(data_type.clone()), None, &[column("a", "x", family, digits, true)]);
-            assert_eq!(found.is_ok(), ok, "{data_type} in {family:?}: {found:?}");
+            let found = differences(&schema(data_type.clone()), &[column("a", "x", family, digits, true)]);
+            assert_eq!(found.is_empty(), ok, "{data_type} in {family:?}: {found:?}");
         }
     }
 
     #[test]
-    fn columns_that_are_missing_on_either_side_are_named() {
-        let table = [column("b", "integer", Family::Integer, None, false)];
-        let error = check_table(&schema(DataType::Int32), None, &table).unwrap_err();
-        assert_eq!(error, "the table has no column `a`; it has b");
+    fn all_differences_are_named_at_once() {
+        let query = Schema::new(vec![
+            Field::new("a", DataType::Int32, true),
+            Field::new("b", DataType::Utf8, true),
+            Field::new("c", DataType::Int32, true),
+        ]);
         let table =
-            [column("a", "integer", Family::Integer, None, false), column("b", "integer", Family::Integer, None, true)];
-        assert!(check_table(&schema(DataType::Int32), None, &table).unwrap_err().contains("`b` must have a value"));
+            [column("b", "integer", Family::Integer, None, false), column("d", "integer", Family::Integer, None, true)];
+        let found = differences(&query, &table);
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert!(found[0].contains("column `b` of type Utf8 does not fit the table's `b integer`"), "{found:?}");
+        assert_eq!(found[1], "the table has no column `a`, `c`; it has b, d");
+        assert!(found[2].contains("`d` must have a value"), "{found:?}");
     }
 
     #[test]
     fn types_without_a_counterpart_are_refused() {
         let interval = DataType::Interval(arrow::datatypes::IntervalUnit::YearMonth);
-        assert!(check_types(&schema(interval)).unwrap_err().contains("no counterpart"));
-        assert!(check_types(&schema(DataType::Null)).is_err());
-        assert!(check_types(&Schema::empty()).is_err());
+        let wrong = |schema: &Schema| {
+            let mut wrong = Vec::new();
+            check_types(schema, &mut wrong);
+            wrong
+        };
+        assert!(wrong(&schema(interval))[0].contains("no counterpart"));
+        assert_eq!((wrong(&schema(DataType::Null)).len(), wrong(&Schema::empty()).len()), (1, 1));
         let nested = DataType::List(Field::new("item", DataType::Decimal128(5, 2), true).into());
-        assert!(check_types(&schema(nested)).is_ok());
+        assert!(wrong(&schema(nested)).is_empty());
     }
 }

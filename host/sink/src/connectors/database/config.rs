@@ -1,9 +1,9 @@
 //! The options of sinks of databases: Spark's names for its JDBC writer, and what exactly once and upserts need.
 
-use super::{Dialect, TableName};
+use super::Dialect;
 use crate::{SinkError, SinkSpec};
 use arrow::datatypes::{DataType, Schema};
-use millstream_client::database::{ADDRESS_OPTIONS, Address};
+use millstream_client::database::{ADDRESS_OPTIONS, Address, TableName};
 use millstream_common::{Options, duration};
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ impl DatabaseConfig {
         let environment = |name: &str| std::env::var(name).ok();
         let address = Address::new(dialect.product(), owner, options, &environment)?;
         let name = options.require(owner, "dbtable")?;
-        let table = TableName::parse(name, dialect.fold())
+        let table = TableName::parse(dialect.product(), name)
             .map_err(|reason| Options::invalid(owner, "dbtable", name, &reason))?;
         let key = match options.get("key") {
             None => Vec::new(),
@@ -77,28 +77,33 @@ impl DatabaseConfig {
         Ok(Self { address, table, key, change, create, batch_size, retry })
     }
 
-    /// Where in the rows stands what they change.
-    pub(super) fn change_index(&self, schema: &Schema) -> Result<Option<usize>, String> {
-        let Some(name) = &self.change else { return Ok(None) };
-        let index = schema.index_of(name).map_err(|_| missing("changeColumn", name, schema))?;
-        match schema.field(index).data_type() {
-            DataType::Utf8 => Ok(Some(index)),
-            other => Err(format!("option `changeColumn` names column `{name}` of type {other}; it must be a string")),
+    /// Where in the rows stands what they change; what is wrong with that goes to `wrong`.
+    pub(super) fn change_index(&self, schema: &Schema, wrong: &mut Vec<String>) -> Option<usize> {
+        let name = self.change.as_ref()?;
+        let Ok(index) = schema.index_of(name) else {
+            wrong.push(missing("changeColumn", name, schema));
+            return None;
+        };
+        let data_type = schema.field(index).data_type();
+        if data_type != &DataType::Utf8 {
+            wrong.push(format!("option `changeColumn` names column `{name}` of type {data_type}; it must be a string"));
         }
+        if self.key.contains(name) {
+            wrong.push(format!("column `{name}` is both the `changeColumn` and in the `key`; it is not written"));
+        }
+        Some(index)
     }
 
-    /// Whether the key is among the columns and can be one.
-    pub(super) fn check_key(&self, schema: &Schema) -> Result<(), String> {
+    /// Whether the key is among the columns and can be one; what is wrong goes to `wrong`.
+    pub(super) fn check_key(&self, schema: &Schema, wrong: &mut Vec<String>) {
         for name in &self.key {
-            let field = schema.field_with_name(name).map_err(|_| missing("key", name, schema))?;
-            if field.data_type().is_nested() {
-                return Err(format!(
-                    "option `key` names column `{name}` of type {}, which is no key",
-                    field.data_type()
-                ));
+            match schema.field_with_name(name) {
+                Err(_) => wrong.push(missing("key", name, schema)),
+                Ok(field) if field.data_type().is_nested() => wrong
+                    .push(format!("option `key` names column `{name}` of type {}, which is no key", field.data_type())),
+                Ok(_) => {}
             }
         }
-        Ok(())
     }
 }
 

@@ -1,9 +1,10 @@
 //! What differs between databases.
 
-use super::{TableColumn, TableName};
+use super::TableColumn;
 use arrow::array::RecordBatch;
 use arrow::datatypes::Field;
-use millstream_client::database::{Address, DatabaseError, Product};
+use millstream_client::database::{Address, DatabaseError, Product, TableName};
+use millstream_common::StopSignal;
 
 /// A kind of database: its words, and how it is reached.
 pub(crate) trait Dialect: Send + Sync {
@@ -14,13 +15,17 @@ pub(crate) trait Dialect: Send + Sync {
     fn product(&self) -> Product;
 
     /// A name as statements write it.
-    fn quote(&self, name: &str) -> String;
+    fn quote(&self, name: &str) -> String {
+        self.product().quote(name)
+    }
 
     /// A text as statements write it.
-    fn literal(&self, text: &str) -> String;
+    fn literal(&self, text: &str) -> String {
+        self.product().literal(text)
+    }
 
-    /// What becomes of a name without quotes.
-    fn fold(&self) -> fn(&str) -> String;
+    /// Whether a row that is written by key writes over the row that it meets by any other unique index, without a word.
+    fn meets_by_any_index(&self) -> bool;
 
     /// The type of the column that holds a field, in a table that is created. The field has a counterpart.
     fn column_type(&self, field: &Field, is_key: bool) -> String;
@@ -31,8 +36,8 @@ pub(crate) trait Dialect: Send + Sync {
     /// A statement that adds a row to `table`, or adds one to its `counter` when its key is there.
     fn count_up(&self, table: &str, columns: [&str; 3], values: [&str; 2]) -> String;
 
-    /// Opens a connection.
-    fn connect(&self, address: &Address) -> Result<Box<dyn Session>, DatabaseError>;
+    /// Opens a connection, on which nobody waits who wants to stop.
+    fn connect(&self, address: &Address, stop: &StopSignal) -> Result<Box<dyn Session>, DatabaseError>;
 }
 
 /// How rows are loaded.
@@ -79,7 +84,7 @@ impl From<arrow::error::ArrowError> for LoadError {
     }
 }
 
-/// An open connection. After an error it is of no more use.
+/// An open connection. After an error in a transaction it is of no more use.
 pub(crate) trait Session: Send {
     /// Begins a transaction.
     fn begin(&mut self) -> Result<(), DatabaseError>;

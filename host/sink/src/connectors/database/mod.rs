@@ -1,7 +1,7 @@
 //! What sinks of databases have in common: the options, the transaction of a batch, the book of batches.
 //!
-//! The flow: [`config`] checks the options; [`columns`] compares the columns of the query with those of the table;
-//! [`sink`] writes each batch in one transaction with its id in a table of [`book`]s; [`cell`] and [`json`] say what a
+//! The flow: [`config`] checks the options; [`fit`] compares the query with the table, [`columns`] their columns; [`server`]
+//! holds the connection and waits while there is none; [`sink`] writes each batch in one transaction with its id in a table of [`book`]s; [`cell`] and [`json`] say what a
 //! value is. What differs between databases is a [`Dialect`].
 //!
 //! Rule of its life: the row of this query in the book is locked first in every transaction and changed last, so
@@ -14,12 +14,13 @@ mod cell;
 mod columns;
 mod config;
 mod dialect;
+mod fit;
 mod json;
+mod server;
 mod sink;
-mod table_name;
 
 pub(crate) use cell::{Cell, cell};
 pub(crate) use columns::{Family, TableColumn};
 pub(crate) use dialect::{DELETE, Dialect, Load, LoadError, Session, TRUNCATE};
+use fit::create;
 pub(crate) use sink::DatabaseSinkFactory;
-pub(crate) use table_name::TableName;

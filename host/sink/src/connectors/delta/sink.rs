@@ -67,7 +67,7 @@ impl SinkFactory for DeltaSinkFactory {
         if let Some(snapshot) = &snapshot {
             check_layout(&config, snapshot)?;
         }
-        let SinkContext { query, clock, query_name: _ } = context;
+        let SinkContext { query, clock, .. } = context;
         Ok(Box::new(DeltaSink { config, table: Arc::new(table), query, clock, snapshot, known: None }))
     }
 }

@@ -5,7 +5,7 @@ use arrow::array::{ArrayRef, AsArray, Date32Array, Int64Array, RecordBatch, Stri
 use delta_kernel::Engine;
 use delta_kernel::engine::arrow_data::ArrowEngineData;
 use millstream_client::delta::DeltaTable;
-use millstream_common::{BatchId, ManualClock, Options, OutputMode, QueryId};
+use millstream_common::{BatchId, ManualClock, Options, OutputMode, QueryId, StopSignal};
 use std::fs;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -16,7 +16,10 @@ fn spec(path: &str) -> SinkSpec {
 
 fn open(spec: &SinkSpec, query: u128) -> Result<Box<dyn Sink>, SinkError> {
     let query = QueryId(uuid::Uuid::from_u128(query));
-    DeltaSinkFactory.open(spec, SinkContext { query, query_name: None, clock: Arc::new(ManualClock::at(0)) })
+    DeltaSinkFactory.open(
+        spec,
+        SinkContext { query, query_name: None, clock: Arc::new(ManualClock::at(0)), stop: StopSignal::new() },
+    )
 }
 
 fn add(sink: &mut dyn Sink, batch: u64, rows: &RecordBatch, mode: OutputMode) -> Result<u64, SinkError> {

@@ -7,7 +7,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field, Int32Type};
 use millstream_checkpoint::faulty::{Counted, FaultyFiles, Moment};
-use millstream_common::{BatchId, DurableFiles, Hint, ManualClock, Options, OutputMode, QueryId};
+use millstream_common::{BatchId, DurableFiles, Hint, ManualClock, Options, OutputMode, QueryId, StopSignal};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::fs;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn spec(format: &str, path: &str) -> SinkSpec {
 }
 
 fn context(number: u128) -> SinkContext {
-    SinkContext { query: query(number), query_name: None, clock: Arc::new(ManualClock::at(0)) }
+    SinkContext { query: query(number), query_name: None, clock: Arc::new(ManualClock::at(0)), stop: StopSignal::new() }
 }
 
 fn strings(values: &[&str]) -> RecordBatch {

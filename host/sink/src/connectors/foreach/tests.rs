@@ -2,7 +2,7 @@ use super::*;
 use crate::contract::{Subject, schema, sink};
 use crate::{SinkBatch, SinkContext, SinkFactory, SinkSpec};
 use arrow::array::{ArrayRef, Float64Array, Int32Array, RecordBatch, StringArray};
-use millstream_common::{BatchId, ManualClock, Options, OutputMode, QueryId};
+use millstream_common::{BatchId, ManualClock, Options, OutputMode, QueryId, StopSignal};
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 
@@ -53,7 +53,7 @@ impl ForeachWriter for Diary {
 fn write(diary: &Diary, values: &[&str]) -> Result<u64, String> {
     let spec = SinkSpec { format: "foreach".into(), options: Options::new() };
     let query = QueryId(uuid::Uuid::from_u128(1));
-    let context = SinkContext { query, query_name: None, clock: Arc::new(ManualClock::at(0)) };
+    let context = SinkContext { query, query_name: None, clock: Arc::new(ManualClock::at(0)), stop: StopSignal::new() };
     let mut sink = ForeachFactory::new(diary.clone()).open(&spec, context).unwrap();
     let schema = schema();
     let rows = [RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(StringArray::from(values.to_vec()))]).unwrap()];

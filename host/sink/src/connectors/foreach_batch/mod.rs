@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use crate::contract::{Subject, schema, sink};
     use arrow::array::AsArray;
-    use millstream_common::{ManualClock, Options, QueryId};
+    use millstream_common::{ManualClock, Options, QueryId, StopSignal};
 
     fn spec() -> SinkSpec {
         SinkSpec { format: NAME.into(), options: Options::new() }
@@ -95,7 +95,8 @@ mod tests {
 
     fn open(factory: &ForeachBatchFactory) -> Box<dyn Sink> {
         let query = QueryId(uuid::Uuid::from_u128(1));
-        let context = SinkContext { query, query_name: None, clock: Arc::new(ManualClock::at(0)) };
+        let context =
+            SinkContext { query, query_name: None, clock: Arc::new(ManualClock::at(0)), stop: StopSignal::new() };
         SinkFactory::open(factory, &spec(), context).unwrap()
     }
 

@@ -6,7 +6,7 @@ use super::transaction::Transactions;
 use super::writer::{Trouble, Writer};
 use crate::{Guarantee, Sink, SinkBatch, SinkContext, SinkError, SinkFactory, SinkReport, SinkSpec};
 use arrow::datatypes::SchemaRef;
-use millstream_common::{OutputMode, QueryId, StopSignal};
+use millstream_common::{OutputMode, QueryId};
 
 /// Makes sinks that write to Kafka.
 #[derive(Debug, Clone, Copy, Default)]
@@ -22,11 +22,7 @@ impl SinkFactory for KafkaSinkFactory {
     }
 
     fn open(&self, spec: &SinkSpec, context: SinkContext) -> Result<Box<dyn Sink>, SinkError> {
-        self.open_until(spec, context, &StopSignal::new())
-    }
-
-    fn open_until(&self, spec: &SinkSpec, context: SinkContext, stop: &StopSignal) -> Result<Box<dyn Sink>, SinkError> {
-        let config = KafkaConfig { stop: stop.clone(), ..KafkaConfig::new(spec)? };
+        let config = KafkaConfig { stop: context.stop, ..KafkaConfig::new(spec)? };
         let output = Output::open(&config, context.query)?;
         Ok(Box::new(KafkaSink { config, query: context.query, output: Some(output) }))
     }

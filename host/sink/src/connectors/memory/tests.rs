@@ -2,7 +2,7 @@ use super::*;
 use crate::contract::{Subject, schema, sink};
 use crate::{SinkBatch, SinkContext, SinkFactory, SinkSpec};
 use arrow::array::{AsArray, RecordBatch, StringArray};
-use millstream_common::{BatchId, ManualClock, Options, OutputMode, QueryId};
+use millstream_common::{BatchId, ManualClock, Options, OutputMode, QueryId, StopSignal};
 use std::sync::Arc;
 
 fn values(table: &MemorySinkTable) -> Vec<String> {
@@ -38,6 +38,7 @@ fn complete_results_replace_each_other_and_a_new_query_starts_empty() {
         query: query(number),
         query_name: Some("t".into()),
         clock: Arc::new(ManualClock::at(0)),
+        stop: StopSignal::new(),
     };
     let mut sink = SinkFactory::open(&tables, &spec, context(1)).unwrap();
     for (id, value) in ["old", "new"].into_iter().enumerate() {
@@ -58,7 +59,8 @@ fn complete_results_replace_each_other_and_a_new_query_starts_empty() {
 fn a_query_without_a_name_is_refused() {
     let tables = MemorySinkTables::new();
     let spec = SinkSpec { format: "memory".into(), options: Options::new() };
-    let context = SinkContext { query: query(1), query_name: None, clock: Arc::new(ManualClock::at(0)) };
+    let context =
+        SinkContext { query: query(1), query_name: None, clock: Arc::new(ManualClock::at(0)), stop: StopSignal::new() };
     let error = SinkFactory::open(&tables, &spec, context).err().unwrap();
     assert_eq!(error.to_string(), "option `queryName` of sink `memory` is missing");
 }

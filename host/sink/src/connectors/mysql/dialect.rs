@@ -5,19 +5,10 @@ use crate::connectors::database::{Dialect, Family, Session};
 use arrow::datatypes::{DataType, Field};
 use millstream_client::database::{Address, DatabaseError, Product};
 use millstream_client::mysql::Connection;
+use millstream_common::StopSignal;
 
 /// MySQL and MariaDB.
-pub(super) struct Mysql;
-
-/// A name in quotes.
-pub(super) fn quote(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
-}
-
-/// A text in quotes.
-pub(super) fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
-}
+pub(crate) struct Mysql;
 
 /// The kind of a column, by the name of its type and the whole of it.
 pub(super) fn family(data_type: &str, column_type: &str) -> Family {
@@ -46,16 +37,8 @@ impl Dialect for Mysql {
         Product::Mysql
     }
 
-    fn quote(&self, name: &str) -> String {
-        quote(name)
-    }
-
-    fn literal(&self, text: &str) -> String {
-        literal(text)
-    }
-
-    fn fold(&self) -> fn(&str) -> String {
-        str::to_owned
+    fn meets_by_any_index(&self) -> bool {
+        true
     }
 
     fn column_type(&self, field: &Field, is_key: bool) -> String {
@@ -67,7 +50,7 @@ impl Dialect for Mysql {
     }
 
     fn count_up(&self, table: &str, columns: [&str; 3], values: [&str; 2]) -> String {
-        let [first, second, counter] = columns.map(quote);
+        let [first, second, counter] = columns.map(|name| self.quote(name));
         let [one, other] = values;
         format!(
             "INSERT INTO {table} ({first}, {second}, {counter}) VALUES ({one}, {other}, 1) \
@@ -75,8 +58,8 @@ impl Dialect for Mysql {
         )
     }
 
-    fn connect(&self, address: &Address) -> Result<Box<dyn Session>, DatabaseError> {
-        Ok(Box::new(MysqlSession::new(Connection::open(address, "millstream sink")?)))
+    fn connect(&self, address: &Address, stop: &StopSignal) -> Result<Box<dyn Session>, DatabaseError> {
+        Ok(Box::new(MysqlSession::new(Connection::open(address, "millstream sink", stop)?)))
     }
 }
 

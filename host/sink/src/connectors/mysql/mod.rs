@@ -4,45 +4,17 @@
 //! What all databases share is in [`database`](super::database); here are MySQL's words ([`dialect`]), and how rows are
 //! loaded ([`session`]).
 
-mod dialect;
+pub(super) mod dialect;
 mod session;
 
 use super::database::DatabaseSinkFactory;
-use crate::{Sink, SinkContext, SinkError, SinkFactory, SinkSpec};
-use arrow::datatypes::SchemaRef;
+use crate::SinkFactory;
 use dialect::Mysql;
-use std::sync::Arc;
 
 /// The name of the format.
 pub const FORMAT: &str = "mysql";
 
-/// Makes sinks of MySQL and MariaDB.
-#[derive(Clone)]
-pub struct MysqlSinkFactory(DatabaseSinkFactory);
-
-impl MysqlSinkFactory {
-    /// The only one there is.
-    pub fn new() -> Self {
-        Self(DatabaseSinkFactory::new(Arc::new(Mysql)))
-    }
-}
-
-impl Default for MysqlSinkFactory {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl SinkFactory for MysqlSinkFactory {
-    fn check(&self, spec: &SinkSpec) -> Result<(), SinkError> {
-        self.0.check(spec)
-    }
-
-    fn check_columns(&self, spec: &SinkSpec, schema: &SchemaRef) -> Result<(), SinkError> {
-        self.0.check_columns(spec, schema)
-    }
-
-    fn open(&self, spec: &SinkSpec, context: SinkContext) -> Result<Box<dyn Sink>, SinkError> {
-        self.0.open(spec, context)
-    }
+/// What makes sinks of MySQL and MariaDB.
+pub fn factory() -> impl SinkFactory {
+    DatabaseSinkFactory::new(Mysql)
 }

@@ -1,11 +1,11 @@
 //! Loading rows into MySQL and MariaDB.
 
-use super::dialect::{family, literal};
-use crate::connectors::database::{Cell, DELETE, Load, LoadError, Session, TRUNCATE, TableColumn, TableName, cell};
+use super::dialect::family;
+use crate::connectors::database::{Cell, DELETE, Load, LoadError, Session, TRUNCATE, TableColumn, cell};
 use arrow::array::{Array, AsArray, RecordBatch};
 use chrono::{DateTime, Datelike, NaiveDate, Timelike};
-use millstream_client::database::DatabaseError;
-use millstream_client::mysql::{Connection, Row, Value};
+use millstream_client::database::{DatabaseError, Product, TableName};
+use millstream_client::mysql::{Connection, Value};
 
 /// How many values a statement can have.
 const VALUES: usize = 65_535;
@@ -133,19 +133,9 @@ fn value(name: &str, cell: Cell<'_>) -> Result<(Value, usize), LoadError> {
     })
 }
 
-fn texts(row: Row) -> Vec<Option<String>> {
-    row.unwrap_raw()
-        .into_iter()
-        .map(|value| match value? {
-            Value::NULL => None,
-            Value::Bytes(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
-            other => Some(other.as_sql(true).trim_matches('\'').to_owned()),
-        })
-        .collect()
-}
-
 /// The conditions that find a table in the server's own views.
 fn found(table: &TableName) -> String {
+    let literal = |text: &str| Product::Mysql.literal(text);
     let schema = table.schema.as_deref().map_or("DATABASE()".to_owned(), literal);
     format!("TABLE_SCHEMA = {schema} AND TABLE_NAME = {}", literal(&table.table))
 }
@@ -160,7 +150,7 @@ impl Session for MysqlSession {
     }
 
     fn rows(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
-        Ok(self.connection.rows(sql)?.into_iter().map(texts).collect())
+        self.connection.texts(sql)
     }
 
     fn columns(&mut self, table: &TableName) -> Result<Option<Vec<TableColumn>>, DatabaseError> {
@@ -225,6 +215,7 @@ impl Session for MysqlSession {
 
     fn load(&mut self, load: &Load, rows: &[RecordBatch]) -> Result<(), LoadError> {
         let (insert, delete) = (Statement::insert(load), Statement::delete(load));
+        let all: Vec<usize> = (0..load.columns.len()).collect();
         let mut pending = Pending::default();
         let mut deleting = false;
         for batch in rows {
@@ -243,10 +234,10 @@ impl Session for MysqlSession {
                     self.flush(if deleting { &delete } else { &insert }, &mut pending)?;
                     deleting = deletes;
                 }
-                let columns: Vec<usize> = if deletes { load.key.clone() } else { (0..load.columns.len()).collect() };
+                let columns = if deletes { &load.key } else { &all };
                 let mut values = Vec::with_capacity(columns.len());
                 let mut bytes = 0;
-                for at in columns {
+                for at in columns.iter().copied() {
                     let cell = cell(batch.column(load.indices[at]).as_ref(), row)?;
                     let (value, size) = value(&load.columns[at], cell)?;
                     values.push(value);

@@ -5,19 +5,10 @@ use crate::connectors::database::{Dialect, Family, Session};
 use arrow::datatypes::{DataType, Field};
 use millstream_client::database::{Address, DatabaseError, Product};
 use millstream_client::postgres::Connection;
+use millstream_common::StopSignal;
 
 /// PostgreSQL.
 pub(super) struct Postgres;
-
-/// A name in quotes.
-pub(super) fn quote(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// A text in quotes.
-pub(super) fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
 
 /// The kind of a column, by the name of its type.
 pub(super) fn family(data_type: &str) -> Family {
@@ -45,16 +36,8 @@ impl Dialect for Postgres {
         Product::Postgres
     }
 
-    fn quote(&self, name: &str) -> String {
-        quote(name)
-    }
-
-    fn literal(&self, text: &str) -> String {
-        literal(text)
-    }
-
-    fn fold(&self) -> fn(&str) -> String {
-        str::to_lowercase
+    fn meets_by_any_index(&self) -> bool {
+        false
     }
 
     fn column_type(&self, field: &Field, _is_key: bool) -> String {
@@ -66,7 +49,7 @@ impl Dialect for Postgres {
     }
 
     fn count_up(&self, table: &str, columns: [&str; 3], values: [&str; 2]) -> String {
-        let [first, second, counter] = columns.map(quote);
+        let [first, second, counter] = columns.map(|name| self.quote(name));
         let [one, other] = values;
         format!(
             "INSERT INTO {table} AS book ({first}, {second}, {counter}) VALUES ({one}, {other}, 1) \
@@ -74,8 +57,8 @@ impl Dialect for Postgres {
         )
     }
 
-    fn connect(&self, address: &Address) -> Result<Box<dyn Session>, DatabaseError> {
-        Ok(Box::new(PostgresSession::new(Connection::open(address, "millstream sink")?)))
+    fn connect(&self, address: &Address, stop: &StopSignal) -> Result<Box<dyn Session>, DatabaseError> {
+        Ok(Box::new(PostgresSession::new(Connection::open(address, "millstream sink", stop)?)))
     }
 }
 

@@ -11,41 +11,13 @@ mod session;
 mod text;
 
 use super::database::DatabaseSinkFactory;
-use crate::{Sink, SinkContext, SinkError, SinkFactory, SinkSpec};
-use arrow::datatypes::SchemaRef;
+use crate::SinkFactory;
 use dialect::Postgres;
-use std::sync::Arc;
 
 /// The name of the format.
 pub const FORMAT: &str = "postgresql";
 
-/// Makes sinks of PostgreSQL.
-#[derive(Clone)]
-pub struct PostgresSinkFactory(DatabaseSinkFactory);
-
-impl PostgresSinkFactory {
-    /// The only one there is.
-    pub fn new() -> Self {
-        Self(DatabaseSinkFactory::new(Arc::new(Postgres)))
-    }
-}
-
-impl Default for PostgresSinkFactory {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl SinkFactory for PostgresSinkFactory {
-    fn check(&self, spec: &SinkSpec) -> Result<(), SinkError> {
-        self.0.check(spec)
-    }
-
-    fn check_columns(&self, spec: &SinkSpec, schema: &SchemaRef) -> Result<(), SinkError> {
-        self.0.check_columns(spec, schema)
-    }
-
-    fn open(&self, spec: &SinkSpec, context: SinkContext) -> Result<Box<dyn Sink>, SinkError> {
-        self.0.open(spec, context)
-    }
+/// What makes sinks of PostgreSQL.
+pub fn factory() -> impl SinkFactory {
+    DatabaseSinkFactory::new(Postgres)
 }

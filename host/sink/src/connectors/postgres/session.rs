@@ -1,10 +1,10 @@
 //! Loading rows into PostgreSQL.
 
-use super::dialect::{family, literal, quote};
+use super::dialect::family;
 use super::text;
-use crate::connectors::database::{DELETE, Load, LoadError, Session, TRUNCATE, TableColumn, TableName};
+use crate::connectors::database::{DELETE, Load, LoadError, Session, TRUNCATE, TableColumn};
 use arrow::array::RecordBatch;
-use millstream_client::database::DatabaseError;
+use millstream_client::database::{DatabaseError, Product, TableName};
 use millstream_client::postgres::Connection;
 
 /// The temporary table in which rows are sorted out by key; the connection's own.
@@ -86,7 +86,7 @@ fn by_key(load: &Load) -> Vec<String> {
 
 /// A table's name as a text that PostgreSQL looks up.
 fn looked_up(table: &TableName) -> String {
-    format!("to_regclass({})", literal(&table.quoted(quote)))
+    format!("to_regclass({})", Product::Postgres.literal(&table.quoted(Product::Postgres)))
 }
 
 impl Session for PostgresSession {
@@ -99,8 +99,7 @@ impl Session for PostgresSession {
     }
 
     fn rows(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
-        let rows = self.connection.rows(sql)?;
-        Ok(rows.iter().map(|row| (0..row.len()).map(|at| row.get(at).map(str::to_owned)).collect()).collect())
+        self.connection.texts(sql)
     }
 
     fn columns(&mut self, table: &TableName) -> Result<Option<Vec<TableColumn>>, DatabaseError> {

@@ -56,6 +56,26 @@ pub(crate) struct Transaction<P> {
     pub(crate) changes: Vec<Change>,
 }
 
+/// How many of the transactions a batch takes: whole ones, up to about `limit` changes, but at least one.
+pub(crate) fn admitted<P>(transactions: &[Transaction<P>], limit: u64) -> usize {
+    let mut rows = 0_u64;
+    for (at, transaction) in transactions.iter().enumerate() {
+        rows = rows.saturating_add(transaction.changes.len() as u64);
+        if rows > limit && at > 0 {
+            return at;
+        }
+    }
+    transactions.len()
+}
+
+/// What an update is whose old values are known: with another key it is another row, and the one of the old key is gone.
+pub(crate) fn updated(key: &[usize], old: Change, new: Change) -> Vec<Change> {
+    match key.iter().any(|at| old.values.get(*at) != new.values.get(*at)) {
+        true => vec![Change { op: Op::Delete, ..old }, Change { op: Op::Insert, ..new }],
+        false => vec![Change { op: Op::Update, ..new }],
+    }
+}
+
 /// The columns of a stream of changes.
 #[derive(Debug, Clone)]
 pub(crate) struct ChangeColumns {
@@ -146,5 +166,39 @@ impl ChangeColumns {
             Some(2) => text(&transaction.position),
             _ => Raw::Null,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(values: &[&'static str]) -> Change {
+        Change { op: Op::Update, values: values.iter().map(|text| Raw::Text(text.as_bytes().into())).collect() }
+    }
+
+    #[test]
+    fn a_batch_takes_whole_transactions_and_at_least_one() {
+        let transaction = |end: u64, rows: usize| Transaction {
+            end,
+            position: String::new(),
+            committed_us: 0,
+            changes: vec![change(&[]); rows],
+        };
+        let all = [transaction(1, 3), transaction(2, 2), transaction(3, 1)];
+        for (limit, count) in [(1, 1), (3, 1), (4, 1), (5, 2), (6, 3), (100, 3)] {
+            assert_eq!(admitted(&all, limit), count, "{limit}");
+        }
+        assert_eq!(admitted::<u64>(&[], 1), 0);
+    }
+
+    #[test]
+    fn an_update_of_the_key_is_a_delete_and_an_insert() {
+        let ops = |key: &[usize], old, new| {
+            updated(key, change(old), change(new)).into_iter().map(|change| change.op).collect::<Vec<_>>()
+        };
+        assert_eq!(ops(&[0], &["1", "a"], &["1", "b"]), [Op::Update]);
+        assert_eq!(ops(&[0], &["1", "a"], &["2", "a"]), [Op::Delete, Op::Insert]);
+        assert_eq!(ops(&[], &["1"], &["2"]), [Op::Update], "without a key nobody knows");
     }
 }

@@ -1,99 +1,68 @@
 //! The types of MySQL as columns.
 
-use crate::SourceError;
-use crate::connectors::database::is_readable;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
-use millstream_client::database::DatabaseError;
-use millstream_client::mysql::{Connection, Value};
+use millstream_client::database::{DatabaseError, Product, TableName};
+use millstream_client::mysql::Connection;
 use std::sync::Arc;
-
-/// A name in quotes.
-pub(super) fn quote(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
-}
-
-/// A text in quotes.
-pub(super) fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
-}
-
-/// A table's name in its parts: `table` or `database.table`, each quoted or not.
-pub(super) fn table_name(text: &str) -> Option<(Option<String>, String)> {
-    let mut parts: Vec<String> = Vec::new();
-    let mut rest = text.trim();
-    loop {
-        let (part, behind) = match rest.strip_prefix('`') {
-            Some(quoted) => {
-                let end = quoted.find('`')?;
-                (&quoted[..end], &quoted[end + 1..])
-            }
-            None => rest.split_at(rest.find('.').unwrap_or(rest.len())),
-        };
-        if part.is_empty() || part.contains([';', '(', ')']) {
-            return None;
-        }
-        parts.push(part.to_owned());
-        match behind.strip_prefix('.') {
-            Some(next) => rest = next,
-            None if behind.is_empty() && parts.len() <= 2 => break,
-            None => return None,
-        }
-    }
-    let table = parts.pop()?;
-    Some((parts.pop(), table))
-}
-
-/// A table's name as statements write it.
-pub(super) fn quoted_table((schema, table): &(Option<String>, String)) -> String {
-    match schema {
-        Some(schema) => format!("{}.{}", quote(schema), quote(table)),
-        None => quote(table),
-    }
-}
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MysqlColumn {
     pub(super) name: String,
-    /// The whole type, in small letters: `int(11) unsigned`.
+    /// The whole type, in small letters but for words in quotes: `int(11) unsigned`.
     pub(super) column_type: String,
-}
-
-/// The values of a row as text.
-pub(super) fn texts(row: millstream_client::mysql::Row) -> Vec<Option<Vec<u8>>> {
-    row.unwrap_raw()
-        .into_iter()
-        .map(|value| match value? {
-            Value::NULL => None,
-            Value::Bytes(bytes) => Some(bytes),
-            other => Some(other.as_sql(true).trim_matches('\'').as_bytes().to_vec()),
-        })
-        .collect()
+    /// Whether it is of the primary key.
+    pub(super) is_key: bool,
+    /// The character set of its text, if it has text.
+    pub(super) charset: Option<String>,
 }
 
 /// The columns of a table, in its order.
-pub(super) fn of_table(
-    connection: &mut Connection,
-    (schema, table): &(Option<String>, String),
-) -> Result<Vec<MysqlColumn>, DatabaseError> {
-    let place = schema.as_deref().map_or("DATABASE()".to_owned(), literal);
-    let rows = connection.rows(&format!(
-        "SELECT COLUMN_NAME, COLUMN_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {place} \
-         AND TABLE_NAME = {} ORDER BY ORDINAL_POSITION",
-        literal(table)
+pub(super) fn of_table(connection: &mut Connection, name: &TableName) -> Result<Vec<MysqlColumn>, DatabaseError> {
+    let literal = |text: &str| Product::Mysql.literal(text);
+    let place = name.schema.as_deref().map_or("DATABASE()".to_owned(), literal);
+    let rows = connection.texts(&format!(
+        "SELECT COLUMN_NAME, COLUMN_TYPE, COLUMN_KEY, CHARACTER_SET_NAME FROM information_schema.COLUMNS \
+         WHERE TABLE_SCHEMA = {place} AND TABLE_NAME = {} ORDER BY ORDINAL_POSITION",
+        literal(&name.table)
     ))?;
     if rows.is_empty() {
         return Err(DatabaseError::Missing {
             place: connection.address().place(),
-            message: format!("there is no table `{table}`"),
+            message: format!("there is no table `{}`", name.shown()),
         });
     }
-    let column = |row| {
-        let mut row =
-            texts(row).into_iter().map(|text| String::from_utf8_lossy(&text.unwrap_or_default()).into_owned());
-        MysqlColumn { name: row.next().unwrap_or_default(), column_type: row.next().unwrap_or_default().to_lowercase() }
+    let column = |row: Vec<Option<String>>| {
+        let mut row = row.into_iter();
+        let mut next = || row.next().flatten();
+        let (name, column_type, key) = (next(), next(), next());
+        MysqlColumn {
+            name: name.unwrap_or_default(),
+            column_type: in_small_letters(&column_type.unwrap_or_default()),
+            is_key: key.as_deref() == Some("PRI"),
+            charset: next(),
+        }
     };
     Ok(rows.into_iter().map(column).collect())
+}
+
+/// The columns of a query, by a table of it that lives for a moment.
+pub(super) fn of_query(connection: &mut Connection, text: &str) -> Result<Vec<MysqlColumn>, DatabaseError> {
+    connection.run(&format!("CREATE TEMPORARY TABLE millstream_columns AS SELECT * FROM {text} LIMIT 0"))?;
+    let column = |row: Vec<Option<String>>| {
+        let mut row = row.into_iter().map(Option::unwrap_or_default);
+        let (name, column_type) = (row.next().unwrap_or_default(), row.next().unwrap_or_default());
+        MysqlColumn { name, column_type: in_small_letters(&column_type), is_key: false, charset: None }
+    };
+    Ok(connection.texts("SHOW COLUMNS FROM millstream_columns")?.into_iter().map(column).collect())
+}
+
+/// A type in small letters; the words of an enumeration keep theirs.
+fn in_small_letters(column_type: &str) -> String {
+    match column_type.find('\'') {
+        Some(words) => format!("{}{}", column_type[..words].to_lowercase(), &column_type[words..]),
+        None => column_type.to_lowercase(),
+    }
 }
 
 /// The column that holds a type; what has no counterpart comes as text.
@@ -135,21 +104,6 @@ pub(super) fn schema(columns: &[MysqlColumn]) -> SchemaRef {
     Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
 }
 
-/// Whether the columns that a user declares can be read.
-pub(super) fn check_declared(name: &str, declared: &Schema) -> Result<(), SourceError> {
-    match declared.fields().iter().find(|field| !is_readable(field.data_type())) {
-        Some(field) => Err(SourceError::Schema {
-            name: name.to_owned(),
-            reason: format!(
-                "column `{}` of type {} cannot be read from a database; declare it as STRING",
-                field.name(),
-                field.data_type()
-            ),
-        }),
-        None => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,11 +125,8 @@ mod tests {
     }
 
     #[test]
-    fn names_have_one_or_two_parts() {
-        assert_eq!(table_name("shop.`my.items`"), Some((Some("shop".into()), "my.items".into())));
-        assert_eq!(table_name("items"), Some((None, "items".into())));
-        for text in ["", "a.b.c", "`a", "a;b"] {
-            assert_eq!(table_name(text), None, "{text}");
-        }
+    fn the_words_of_an_enumeration_keep_their_letters() {
+        assert_eq!(in_small_letters("ENUM('Big','small')"), "enum('Big','small')");
+        assert_eq!(in_small_letters("INT(11) UNSIGNED"), "int(11) unsigned");
     }
 }

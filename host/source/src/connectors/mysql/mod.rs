@@ -8,9 +8,16 @@ mod columns;
 mod table;
 
 pub use cdc::MysqlCdcFactory;
-pub use table::MysqlTableFactory;
+
+use super::database::TableFactory;
+use crate::SourceFactory;
 
 /// The name of the format of tables.
 pub const FORMAT: &str = "mysql";
 /// The name of the format of changes.
 pub const CDC_FORMAT: &str = "mysql-cdc";
+
+/// What makes tables of MySQL and MariaDB.
+pub fn tables() -> impl SourceFactory {
+    TableFactory::<table::Mysql>::new()
+}

@@ -1,47 +1,8 @@
 //! The types of PostgreSQL as columns.
 
-use crate::SourceError;
-use crate::connectors::database::is_readable;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use millstream_client::postgres::ColumnType;
 use std::sync::Arc;
-
-/// A name in quotes.
-pub(super) fn quote(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// A text in quotes.
-pub(super) fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
-
-/// A table's name as statements write it: parts without quotes are folded as the server folds them.
-pub(super) fn quoted_table(text: &str) -> Option<String> {
-    let mut parts = Vec::new();
-    let mut rest = text.trim();
-    loop {
-        let (part, behind) = match rest.strip_prefix('"') {
-            Some(quoted) => {
-                let end = quoted.find('"')?;
-                (quoted[..end].to_owned(), &quoted[end + 1..])
-            }
-            None => {
-                let end = rest.find('.').unwrap_or(rest.len());
-                (rest[..end].to_lowercase(), &rest[end..])
-            }
-        };
-        if part.is_empty() || part.contains([';', '(', ')']) {
-            return None;
-        }
-        parts.push(quote(&part));
-        match behind.strip_prefix('.') {
-            Some(next) => rest = next,
-            None if behind.is_empty() && parts.len() <= 2 => return Some(parts.join(".")),
-            None => return None,
-        }
-    }
-}
 
 /// The column that holds a type; what has no counterpart comes as text.
 pub(super) fn data_type(column: &ColumnType) -> DataType {
@@ -80,21 +41,6 @@ pub(super) fn schema(columns: &[ColumnType]) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// Whether the columns that a user declares can be read, and are there.
-pub(super) fn check_declared(name: &str, declared: &Schema) -> Result<(), SourceError> {
-    match declared.fields().iter().find(|field| !is_readable(field.data_type())) {
-        Some(field) => Err(SourceError::Schema {
-            name: name.to_owned(),
-            reason: format!(
-                "column `{}` of type {} cannot be read from a database; declare it as STRING",
-                field.name(),
-                field.data_type()
-            ),
-        }),
-        None => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,14 +55,5 @@ mod tests {
         assert_eq!(data_type(&column("numeric", -1)), DataType::Decimal128(38, 18));
         assert_eq!(data_type(&column("numeric", (60 << 16 | 2) + 4)), DataType::Utf8);
         assert_eq!(data_type(&column("uuid", -1)), DataType::Utf8);
-    }
-
-    #[test]
-    fn names_without_quotes_are_folded() {
-        assert_eq!(quoted_table("Shop.Items").as_deref(), Some("\"shop\".\"items\""));
-        assert_eq!(quoted_table("\"Items.x\"").as_deref(), Some("\"Items.x\""));
-        for text in ["", "a.b.c", "a; b", "\"a"] {
-            assert_eq!(quoted_table(text), None, "{text}");
-        }
     }
 }

@@ -8,9 +8,16 @@ mod columns;
 mod table;
 
 pub use cdc::PostgresCdcFactory;
-pub use table::PostgresTableFactory;
+
+use super::database::TableFactory;
+use crate::SourceFactory;
 
 /// The name of the format of tables.
 pub const FORMAT: &str = "postgresql";
 /// The name of the format of changes.
 pub const CDC_FORMAT: &str = "postgresql-cdc";
+
+/// What makes tables of PostgreSQL.
+pub fn tables() -> impl SourceFactory {
+    TableFactory::<table::Postgres>::new()
+}

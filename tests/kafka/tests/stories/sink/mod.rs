@@ -24,14 +24,13 @@ pub(crate) fn query() -> QueryId {
 }
 
 pub(crate) fn open(spec: &SinkSpec, query: QueryId) -> Result<Box<dyn Sink>, SinkError> {
-    let context = SinkContext { query, query_name: None, clock: Arc::new(ManualClock::at(0)) };
-    KafkaSinkFactory.open(spec, context)
+    open_until(spec, query, &StopSignal::new())
 }
 
 /// As [`open`], with a wish to stop.
 pub(crate) fn open_until(spec: &SinkSpec, query: QueryId, stop: &StopSignal) -> Result<Box<dyn Sink>, SinkError> {
-    let context = SinkContext { query, query_name: None, clock: Arc::new(ManualClock::at(0)) };
-    KafkaSinkFactory.open_until(spec, context, stop)
+    let context = SinkContext { query, query_name: None, clock: Arc::new(ManualClock::at(0)), stop: stop.clone() };
+    KafkaSinkFactory.open(spec, context)
 }
 
 pub(crate) fn rows(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {

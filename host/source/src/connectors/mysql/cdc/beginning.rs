@@ -1,14 +1,14 @@
 //! How a stream of changes begins: a position in the log, and the rows that are there already.
 
-use super::super::columns::{quoted_table, texts};
 use super::super::table::read_rows;
 use super::config::CdcConfig;
-use super::log::Position;
+use super::position::Position;
 use crate::SourceError;
 use crate::connectors::database::{SnapshotFiles, failed};
 use arrow::datatypes::SchemaRef;
-use millstream_client::database::DatabaseError;
+use millstream_client::database::{DatabaseError, Product};
 use millstream_client::mysql::Connection;
+use millstream_common::StopSignal;
 use serde::{Deserialize, Serialize};
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -33,21 +33,24 @@ pub(super) fn begin(
     config: &CdcConfig,
     schema: &SchemaRef,
     files: &SnapshotFiles,
+    stop: &StopSignal,
 ) -> Result<Beginning, SourceError> {
-    let mut connection = Connection::open(&config.address, "millstream snapshot").map_err(failed(name, "connect"))?;
+    let connection = Connection::open(&config.shared.address, "millstream snapshot", stop);
+    let mut connection = connection.map_err(failed(name, "connect"))?;
     check_server(name, &mut connection)?;
     let asking = failed(name, "take the snapshot");
     let (position, taken_us) = snapshot_position(&mut connection).map_err(&asking)?;
     let random = RandomState::new().build_hasher().finish() as u32;
     let reader = config.server_id.unwrap_or(random | 0x4000_0000);
-    let mut beginning = Beginning { position, reader, snapshot: config.snapshot, taken_us, pieces: 0 };
-    if config.snapshot {
-        let all: Vec<usize> = (0..schema.fields().len()).collect();
-        let rows = read_rows(name, &mut connection, &quoted_table(&config.table), schema, &all)?;
-        for (number, rows) in (0..).zip(&rows) {
-            files.write(number, rows)?;
-        }
-        beginning.pieces = rows.len() as u64;
+    let snapshot = config.shared.snapshot;
+    let mut beginning = Beginning { position, reader, snapshot, taken_us, pieces: 0 };
+    if snapshot {
+        let from = config.shared.table.quoted(Product::Mysql);
+        read_rows(name, &mut connection, &from, schema, &mut |rows| {
+            files.write(beginning.pieces, &rows)?;
+            beginning.pieces += 1;
+            Ok(())
+        })?;
     }
     connection.run("COMMIT").map_err(&asking)?;
     files.write_state(&beginning)?;
@@ -55,9 +58,8 @@ pub(super) fn begin(
 }
 
 fn one(connection: &mut Connection, sql: &str) -> Result<Vec<String>, DatabaseError> {
-    let row = connection.rows(sql)?.into_iter().next();
-    let values = row.map(texts).unwrap_or_default();
-    Ok(values.into_iter().map(|value| String::from_utf8_lossy(&value.unwrap_or_default()).into_owned()).collect())
+    let row = connection.texts(sql)?.into_iter().next().unwrap_or_default();
+    Ok(row.into_iter().map(Option::unwrap_or_default).collect())
 }
 
 fn check_server(name: &str, connection: &mut Connection) -> Result<(), SourceError> {
@@ -72,6 +74,15 @@ fn check_server(name: &str, connection: &mut Connection) -> Result<(), SourceErr
         if !value.eq_ignore_ascii_case(wanted) {
             let reason =
                 format!("the server has `{setting}` {value}, and changes of rows need {wanted}; change it there");
+            return Err(SourceError::Schema { name: name.to_owned(), reason });
+        }
+    }
+    // MariaDB's switch and MySQL's; a server has one of them.
+    for setting in ["log_bin_compress", "binlog_transaction_compression"] {
+        let value = one(connection, &format!("SHOW VARIABLES LIKE '{setting}'"));
+        let value = value.map_err(failed(name, "ask for the settings of the server"))?.pop().unwrap_or_default();
+        if value.eq_ignore_ascii_case("ON") {
+            let reason = format!("the server has `{setting}` ON, and compressed changes are not read; set it to OFF");
             return Err(SourceError::Schema { name: name.to_owned(), reason });
         }
     }

@@ -1,15 +1,19 @@
 //! The changes of a table of MySQL or MariaDB as a stream, in whole transactions.
 //!
-//! The flow: [`config`] checks the options; [`beginning`] takes the snapshot with its position in the log; [`values`]
-//! turns what the log has into text; [`log`] cuts the log into transactions; [`source`] turns them into offsets and rows.
+//! The flow: [`config`] checks the options; [`beginning`] finds the position and takes the snapshot; [`reading`] cuts the
+//! binary log into transactions, with the help of [`statement`], [`columns`] and [`values`]; [`log`] is the log of the stream
+//! that all products share.
 //!
-//! Rule of its life: an offset is a file of the binary log and a position in it, at the end of a transaction. The server
-//! keeps its log by a rule of its own; as long as it does, every range can be read again.
+//! Rule of its life: an offset is a [`position`] in the binary log at the end of a transaction, so every range can be read
+//! again as long as the server keeps its log.
 
 mod beginning;
+mod columns;
 mod config;
 mod log;
-mod source;
+mod position;
+mod reading;
+mod statement;
 mod values;
 
-pub use source::MysqlCdcFactory;
+pub use log::MysqlCdcFactory;

@@ -11,16 +11,28 @@ pub(super) struct ColumnKind {
     is_unsigned: bool,
     /// The words of an enumeration or a set.
     words: Vec<String>,
+    /// Whether its text has one byte for a letter, as Western Europe wrote it.
+    is_latin1: bool,
 }
 
 impl ColumnKind {
-    pub(super) fn new(column_type: &str) -> Self {
+    /// That of a column with a type and, when it is text, a character set; answers why its values cannot be read.
+    pub(super) fn new(column_type: &str, charset: Option<&str>) -> Result<Self, String> {
         let is_words = column_type.starts_with("enum(") || column_type.starts_with("set(");
-        Self {
-            column_type: column_type.to_owned(),
-            is_unsigned: column_type.contains("unsigned"),
-            words: if is_words { words(column_type) } else { Vec::new() },
+        let is_known = |charset| matches!(charset, "utf8mb4" | "utf8mb3" | "utf8" | "ascii" | "binary" | "latin1");
+        // The words of an enumeration come from the server in UTF-8.
+        if let Some(charset) = charset.filter(|charset| !is_words && !is_known(charset)) {
+            return Err(format!(
+                "has the character set {charset}, in which the log has its text; let it have utf8mb4, or declare a schema \
+                 without it"
+            ));
         }
+        Ok(Self {
+            column_type: column_type.to_owned(),
+            is_unsigned: column_type.contains("unsigned") && !is_words,
+            words: if is_words { words(column_type) } else { Vec::new() },
+            is_latin1: charset == Some("latin1"),
+        })
     }
 
     fn is(&self, name: &str) -> bool {
@@ -45,6 +57,7 @@ impl ColumnKind {
             Value::Bytes(bytes) if self.is("timestamp") => seconds(&String::from_utf8_lossy(&bytes))?,
             Value::Bytes(bytes) if self.is("set(") => self.set(&bytes),
             Value::Bytes(bytes) if self.is("binary(") => return Ok(Raw::Text(self.padded(bytes).into())),
+            Value::Bytes(bytes) if self.is_latin1 => bytes.into_iter().map(latin1).collect(),
             Value::Bytes(bytes) => return Ok(Raw::Text(bytes.into())),
             Value::Date(year, month, day, ..) if self.is("date") && !self.is("datetime") => {
                 format!("{year:04}-{month:02}-{day:02}")
@@ -99,6 +112,18 @@ impl ColumnKind {
     }
 }
 
+/// A letter of the character set that MySQL calls latin1, which is Windows' page 1252.
+fn latin1(byte: u8) -> char {
+    const FROM_80: [char; 32] = [
+        '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}', '\u{90}', '‘',
+        '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
+    ];
+    match byte.checked_sub(0x80).and_then(|at| FROM_80.get(usize::from(at))) {
+        Some(letter) => *letter,
+        None => char::from(byte),
+    }
+}
+
 /// The words in `enum('a','it''s')`.
 fn words(column_type: &str) -> Vec<String> {
     let inner = column_type.split_once('(').map_or("", |(_, rest)| rest.trim_end_matches(')'));
@@ -138,7 +163,7 @@ mod tests {
     use super::*;
 
     fn text(column_type: &str, value: Value) -> String {
-        match ColumnKind::new(column_type).text(Some(BinlogValue::Value(value))).unwrap() {
+        match ColumnKind::new(column_type, None).unwrap().text(Some(BinlogValue::Value(value))).unwrap() {
             Raw::Null => "null".to_owned(),
             Raw::Text(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         }
@@ -158,6 +183,16 @@ mod tests {
         assert_eq!(text("binary(3)", Value::Bytes(vec![65])), "A\0\0");
         assert_eq!(text("time", Value::Time(true, 1, 2, 3, 4, 0)), "-26:03:04");
         assert_eq!(text("varchar(5)", Value::Bytes(b"x".to_vec())), "x");
-        assert!(ColumnKind::new("enum('a')").text(Some(BinlogValue::Value(Value::Int(9)))).is_err());
+        let kind = ColumnKind::new("enum('a')", Some("latin2")).unwrap();
+        assert!(kind.text(Some(BinlogValue::Value(Value::Int(9)))).is_err());
+    }
+
+    #[test]
+    fn text_of_another_character_set_is_read_right_or_not_at_all() {
+        let kind = ColumnKind::new("varchar(9)", Some("latin1")).unwrap();
+        // These two bytes are a letter in UTF-8 too, and another one.
+        let text = kind.text(Some(BinlogValue::Value(Value::Bytes(vec![0xc3, 0xbc, 0x80]))));
+        assert_eq!(text, Ok(Raw::Text("Ã¼€".as_bytes().into())));
+        assert!(ColumnKind::new("varchar(9)", Some("sjis")).unwrap_err().contains("sjis"));
     }
 }

@@ -3,15 +3,16 @@
 //! The slot is made first and the snapshot is taken after it, so no change is missed. What the slot holds of
 //! transactions that the snapshot has seen is left out by their numbers.
 
-use super::super::columns::{literal, quote};
 use super::super::table::{BEGIN, read_rows};
-use super::config::CdcConfig;
+use super::catalog::obstacle;
+use super::config::{CdcConfig, literal};
 use crate::SourceError;
 use crate::connectors::database::{SnapshotFiles, failed};
 use crate::decode::scalar;
 use arrow::datatypes::SchemaRef;
-use millstream_client::database::DatabaseError;
+use millstream_client::database::{DatabaseError, Product};
 use millstream_client::postgres::{Connection, parse_lsn};
+use millstream_common::StopSignal;
 use serde::{Deserialize, Serialize};
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -56,15 +57,19 @@ pub(super) fn names(name: &str, config: &CdcConfig, files: &SnapshotFiles) -> Re
 pub(super) fn begin(
     name: &str,
     config: &CdcConfig,
-    names: &Names,
-    schema: &SchemaRef,
+    (names, schema): (&Names, &SchemaRef),
     files: &SnapshotFiles,
+    stop: &StopSignal,
 ) -> Result<Beginning, SourceError> {
-    let mut connection = Connection::open(&config.address, "millstream snapshot").map_err(failed(name, "connect"))?;
-    check_server(name, config, &mut connection)?;
+    let connection = Connection::open(&config.shared.address, "millstream snapshot", stop);
+    let mut connection = connection.map_err(failed(name, "connect"))?;
+    let found = obstacle(config, &names.publication, &mut connection);
+    if let Some(reason) = found.map_err(failed(name, "ask for the settings of the server"))? {
+        return Err(SourceError::Schema { name: name.to_owned(), reason });
+    }
     let lsn = make_slot(config, names, &mut connection).map_err(failed(name, "make the publication and the slot"))?;
     let mut beginning = Beginning { lsn, seen: None, taken_us: 0, pieces: 0 };
-    if config.snapshot {
+    if config.shared.snapshot {
         take_snapshot(name, config, schema, files, &mut connection, &mut beginning)?;
     }
     files.write_state(&beginning)?;
@@ -72,28 +77,8 @@ pub(super) fn begin(
 }
 
 /// The first value of the first row.
-pub(super) fn one(connection: &mut Connection, sql: &str) -> Result<Option<String>, DatabaseError> {
-    let rows = connection.rows(sql)?;
-    Ok(rows.first().and_then(|row| row.get(0)).map(str::to_owned))
-}
-
-fn check_server(name: &str, config: &CdcConfig, connection: &mut Connection) -> Result<(), SourceError> {
-    let asking = failed(name, "ask for the settings of the server");
-    let level = one(connection, "SHOW wal_level").map_err(&asking)?;
-    if level.as_deref() != Some("logical") {
-        let reason = format!(
-            "the server has `wal_level` {}, which has no changes of rows; set it to `logical` and restart the server",
-            level.unwrap_or_default()
-        );
-        return Err(SourceError::Schema { name: name.to_owned(), reason });
-    }
-    let sql = format!("SELECT relkind::text FROM pg_class WHERE oid = to_regclass({})", literal(&config.table));
-    let kind = one(connection, &sql).map_err(&asking)?;
-    if !matches!(kind.as_deref(), Some("r" | "p")) {
-        let reason = format!("there is no table `{}` whose changes are in the log", config.shown);
-        return Err(SourceError::Schema { name: name.to_owned(), reason });
-    }
-    Ok(())
+fn one(connection: &mut Connection, sql: &str) -> Result<Option<String>, DatabaseError> {
+    Ok(connection.texts(sql)?.into_iter().flatten().next().flatten())
 }
 
 /// Makes what is missing; answers where the slot begins.
@@ -102,7 +87,7 @@ fn make_slot(config: &CdcConfig, names: &Names, connection: &mut Connection) -> 
     if one(connection, &format!("SELECT 1 FROM pg_publication WHERE pubname = {publication}"))?.is_none() {
         connection.run(&format!(
             "CREATE PUBLICATION {} FOR TABLE {} WITH (publish_via_partition_root = true)",
-            quote(&names.publication),
+            Product::Postgres.quote(&names.publication),
             config.table
         ))?;
     }
@@ -127,7 +112,6 @@ fn take_snapshot(
     connection: &mut Connection,
     beginning: &mut Beginning,
 ) -> Result<(), SourceError> {
-    let all: Vec<usize> = (0..schema.fields().len()).collect();
     let reading = failed(name, "take the snapshot");
     // In the transaction that reads, the first statement decides what is seen.
     connection.run(BEGIN).map_err(&reading)?;
@@ -137,10 +121,10 @@ fn take_snapshot(
     beginning.seen = Some(text(0).to_owned());
     beginning.taken_us = scalar::parse_timestamp(text(1)).unwrap_or(0);
     let mut pieces = 0;
-    read_rows(name, connection, &config.table, schema, &all, &mut |rows| {
+    read_rows(name, connection, &config.table, schema, &mut |rows| {
         files.write(pieces, &rows)?;
         pieces += 1;
-        Ok(None)
+        Ok(())
     })?;
     beginning.pieces = pieces;
     Ok(())

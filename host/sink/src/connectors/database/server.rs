@@ -1,0 +1,136 @@
+//! The server of a sink: a connection when there is one, and patience when there is none.
+
+use super::config::DatabaseConfig;
+use super::dialect::{Dialect, Session};
+use crate::{SinkError, SinkSpec};
+use millstream_client::database::DatabaseError;
+use millstream_common::StopSignal;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether to stop.
+const NAP: Duration = Duration::from_millis(50);
+
+/// Where rows go.
+pub(super) struct Server {
+    pub(super) dialect: Arc<dyn Dialect>,
+    pub(super) config: DatabaseConfig,
+    stop: StopSignal,
+    session: Option<Box<dyn Session>>,
+}
+
+/// Why an attempt failed.
+pub(super) enum Failure {
+    Database(DatabaseError),
+    Sink(SinkError),
+}
+
+impl From<DatabaseError> for Failure {
+    fn from(error: DatabaseError) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<SinkError> for Failure {
+    fn from(error: SinkError) -> Self {
+        Self::Sink(error)
+    }
+}
+
+/// How long to wait before the next attempt.
+fn delay(attempt: u32) -> Duration {
+    Duration::from_millis(100 << attempt.min(4)).min(Duration::from_secs(1))
+}
+
+impl Server {
+    /// Checks the options; connects when it is asked something.
+    pub(super) fn new(dialect: &Arc<dyn Dialect>, spec: &SinkSpec, stop: StopSignal) -> Result<Self, SinkError> {
+        let config = DatabaseConfig::new(dialect.as_ref(), spec)?;
+        Ok(Self { dialect: Arc::clone(dialect), config, stop, session: None })
+    }
+
+    /// The connection, which is opened if there is none.
+    pub(super) fn session(&mut self) -> Result<&mut dyn Session, DatabaseError> {
+        let session = match self.session.take() {
+            Some(session) => session,
+            None => self.dialect.connect(&self.config.address, &self.stop)?,
+        };
+        Ok(self.session.insert(session).as_mut())
+    }
+
+    /// Closes the connection.
+    pub(super) fn close(&mut self) {
+        self.session = None;
+    }
+
+    /// Database and table, for people.
+    pub(super) fn place(&self) -> String {
+        format!("{}/{}", self.config.address.place(), self.config.table.shown())
+    }
+
+    /// An error that says why columns do not fit.
+    pub(super) fn misfit(&self, reasons: &[String]) -> SinkError {
+        SinkError::Schema { sink: self.dialect.format().to_owned(), reason: reasons.join("; ") }
+    }
+
+    /// Tries until it goes well, or fails in a way that waiting does not mend, or has taken long enough, or nobody wants it any
+    /// more. Each attempt begins with whatever connection is left; a failed one leaves none.
+    pub(super) fn patiently<T>(
+        &mut self,
+        action: &'static str,
+        mut attempt: impl FnMut(&mut Self) -> Result<T, Failure>,
+    ) -> Result<T, SinkError> {
+        let began = Instant::now();
+        let mut attempts = 0;
+        loop {
+            let error = match attempt(self) {
+                Ok(value) => return Ok(value),
+                Err(Failure::Sink(error)) => {
+                    self.session = None;
+                    return Err(error);
+                }
+                Err(Failure::Database(error)) => error,
+            };
+            self.session = None;
+            let pause = delay(attempts);
+            let is_final = !error.is_transient() || began.elapsed() + pause > self.config.retry;
+            if !is_final {
+                let said = millstream_common::describe_chain(&error);
+                tracing::warn!(sink = self.dialect.format(), error = said, "the database is away; trying again");
+            }
+            if is_final || !self.has_paused(pause) {
+                return Err(SinkError::Database {
+                    sink: self.dialect.format().to_owned(),
+                    action,
+                    place: self.place(),
+                    source: Box::new(error),
+                });
+            }
+            attempts += 1;
+        }
+    }
+
+    /// Waits; answers whether nobody wanted to stop meanwhile.
+    fn has_paused(&self, pause: Duration) -> bool {
+        let until = Instant::now() + pause;
+        while !self.stop.is_set() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            std::thread::sleep(left.min(NAP));
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_come_slower_and_slower_up_to_a_second() {
+        let delays: Vec<u128> = (0..6).map(|attempt| delay(attempt).as_millis()).collect();
+        assert_eq!(delays, [100, 200, 400, 800, 1000, 1000]);
+    }
+}

@@ -1,0 +1,150 @@
+//! A connection that is opened again while a server comes and goes, as long as nobody wants to stop.
+
+use super::failed;
+use crate::SourceError;
+use millstream_client::database::{Address, DatabaseError};
+use millstream_client::{mysql, postgres};
+use millstream_common::StopSignal;
+use std::time::{Duration, Instant};
+
+/// For how long it is tried again in all.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often it is looked whether to stop.
+const NAP: Duration = Duration::from_millis(50);
+
+/// A connection of either client.
+pub(crate) trait Connect: Sized {
+    /// Opens one.
+    fn open(address: &Address, name: &str, stop: &StopSignal) -> Result<Self, DatabaseError>;
+
+    /// Whether it is known to be of no more use.
+    fn is_broken(&self) -> bool {
+        false
+    }
+}
+
+impl Connect for postgres::Connection {
+    fn open(address: &Address, name: &str, stop: &StopSignal) -> Result<Self, DatabaseError> {
+        Self::open(address, name, stop)
+    }
+
+    fn is_broken(&self) -> bool {
+        Self::is_broken(self)
+    }
+}
+
+impl Connect for mysql::Connection {
+    fn open(address: &Address, name: &str, stop: &StopSignal) -> Result<Self, DatabaseError> {
+        Self::open(address, name, stop)
+    }
+}
+
+/// The connection of a stream.
+pub(crate) struct Link<C> {
+    /// The stream.
+    pub(crate) name: String,
+    /// Where it leads.
+    pub(crate) address: Address,
+    /// Set when nothing is to be waited for any more.
+    pub(crate) stop: StopSignal,
+    connection: Option<C>,
+}
+
+impl<C: Connect> Link<C> {
+    /// One that connects when it is asked something.
+    pub(crate) fn new(name: &str, address: &Address, stop: StopSignal) -> Self {
+        Self { name: name.to_owned(), address: address.clone(), stop, connection: None }
+    }
+
+    /// Asks the server; after an error the connection is of no more use, and the next attempt opens another.
+    pub(crate) fn ask<T>(
+        &mut self,
+        action: &'static str,
+        mut question: impl FnMut(&mut C) -> Result<T, DatabaseError>,
+    ) -> Result<T, SourceError> {
+        let Self { name, address, stop, connection } = self;
+        patiently(stop, || {
+            let opened = match connection.take().filter(|connection| !connection.is_broken()) {
+                Some(connection) => Ok(connection),
+                None => C::open(address, "millstream changes", stop),
+            };
+            let answer = opened.and_then(|mut open| {
+                let answer = question(&mut open)?;
+                *connection = Some(open);
+                Ok(answer)
+            });
+            answer.map_err(failed(name, action))
+        })
+    }
+
+    /// Ends the connection.
+    pub(crate) fn close(&mut self) {
+        self.connection = None;
+    }
+}
+
+/// How long to wait before the next attempt.
+fn delay(attempt: u32) -> Duration {
+    Duration::from_millis(100 << attempt.min(4)).min(Duration::from_secs(1))
+}
+
+/// Tries until it goes well, or fails in a way that waiting does not mend, or has taken long enough.
+pub(crate) fn patiently<T>(
+    stop: &StopSignal,
+    mut attempt: impl FnMut() -> Result<T, SourceError>,
+) -> Result<T, SourceError> {
+    let (began, mut attempts) = (Instant::now(), 0);
+    loop {
+        let error = match attempt() {
+            Err(error) if is_transient(&error) => error,
+            other => return other,
+        };
+        let pause = delay(attempts);
+        if stop.is_set() || began.elapsed() + pause > PATIENCE {
+            return Err(error);
+        }
+        tracing::warn!(error = millstream_common::describe_chain(&error), "the database is away; trying again");
+        let until = Instant::now() + pause;
+        while !stop.is_set() && Instant::now() < until {
+            std::thread::sleep(NAP.min(pause));
+        }
+        attempts += 1;
+    }
+}
+
+fn is_transient(error: &SourceError) -> bool {
+    matches!(error, SourceError::Database { source, .. } if source.is_transient())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(is_transient: bool) -> SourceError {
+        let (place, message) = ("db".to_owned(), "no".to_owned());
+        let source = match is_transient {
+            true => DatabaseError::Busy { place, message },
+            false => DatabaseError::Missing { place, message },
+        };
+        SourceError::Database { name: "s".into(), action: "read the log", source: Box::new(source) }
+    }
+
+    #[test]
+    fn only_what_waiting_may_mend_is_tried_again() {
+        let mut attempts = 0;
+        let mut failing = |times: u32, is_transient: bool, stop: &StopSignal| {
+            attempts = 0;
+            let result = patiently(stop, || {
+                attempts += 1;
+                if attempts <= times { Err(error(is_transient)) } else { Ok(()) }
+            });
+            (result.is_ok(), attempts)
+        };
+        let (going, stopping) = (StopSignal::new(), StopSignal::new());
+        stopping.set();
+        assert_eq!(failing(1, true, &going), (true, 2));
+        assert_eq!(failing(1, false, &going), (false, 1));
+        assert_eq!(failing(1, true, &stopping), (false, 1));
+    }
+}
