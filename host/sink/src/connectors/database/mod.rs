@@ -1,7 +1,7 @@
 //! What sinks of databases have in common: the options, the transaction of a batch, the book of batches.
 //!
 //! The flow: [`config`] checks the options; [`columns`] compares the columns of the query with those of the table;
-//! [`sink`] writes each batch in one transaction with its id in a table of [`book`]s; [`cell`] and [`json`] say what a
+//! [`sink`] writes each batch in one transaction with its id in a table of [`book`]s; [`cell`] says what a
 //! value is. What differs between databases is a [`Dialect`].
 //!
 //! Rule of its life: the row of this query in the book is locked first in every transaction and changed last, so
@@ -14,7 +14,6 @@ mod cell;
 mod columns;
 mod config;
 mod dialect;
-mod json;
 mod sink;
 mod table_name;
 
