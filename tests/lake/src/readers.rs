@@ -101,6 +101,16 @@ impl Readers {
         self.rows(&json!({ "do": "with_delta", "path": path }))
     }
 
+    /// As [`delta`](Self::delta), of a table on an object store with these options.
+    ///
+    /// # Errors
+    /// What the package says.
+    pub fn delta_on(&mut self, location: &str, options: &[(String, String)]) -> Result<Vec<String>> {
+        let storage: serde_json::Map<String, Value> =
+            options.iter().map(|(name, value)| (name.to_ascii_uppercase(), value.as_str().into())).collect();
+        self.rows(&json!({ "do": "with_delta", "path": location, "storage": storage }))
+    }
+
     /// Version, partition columns, number of files, operations and schema of a Delta table.
     ///
     /// # Errors
