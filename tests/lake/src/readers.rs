@@ -8,8 +8,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// How long an answer may take: the first one starts a virtual machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// How long an answer may take: the first one starts a virtual machine, which a busy machine makes long.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A process that reads and writes as other systems do. It ends when this is dropped.
 pub struct Readers {

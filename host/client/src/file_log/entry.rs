@@ -75,6 +75,20 @@ pub struct CommittedBatch {
     pub committed_ms: i64,
 }
 
+/// Whether a name is one of a file below the output: whoever writes a log must not make readers read what is elsewhere.
+pub(super) fn is_below(name: &str) -> bool {
+    name.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
+}
+
+impl CommittedBatch {
+    /// All names that the entry has.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        let replaced = self.merged.iter().flat_map(|merged| &merged.replaced).map(|file| file.name.as_str());
+        let merged = self.merged.iter().map(|merged| &merged.file);
+        self.files.iter().chain(merged).map(|file| file.name.as_str()).chain(replaced)
+    }
+}
+
 /// The files that a reader of the whole output reads now: each committed row is in exactly one of them.
 ///
 /// # Errors

@@ -8,7 +8,7 @@
 //! Rule of its life: a merged file is written once, whole; then those in it are deleted. In between both are there and say the
 //! same: a reader takes the widest, and looks again when a file has gone below it.
 
-use super::entry::{CommittedBatch, FOLDER, read_sealed, read_sealed_text};
+use super::entry::{CommittedBatch, FOLDER, is_below, read_sealed, read_sealed_text};
 use super::error::FileLogError;
 use millstream_common::DurableFiles;
 use std::collections::VecDeque;
@@ -82,24 +82,23 @@ pub fn segments(files: &dyn DurableFiles) -> Result<(Vec<Segment>, Vec<Segment>)
 /// When it cannot be read, or is damaged.
 pub fn read_segment(files: &dyn DurableFiles, segment: &Segment) -> Result<Vec<CommittedBatch>, FileLogError> {
     let path = segment.path();
-    if segment.level == 0 {
-        let batch: CommittedBatch = read_sealed(files, &path)?;
-        if batch.batch.0 != segment.first {
-            return Err(FileLogError::damaged(files, &path, "it is the manifest of another batch"));
+    let damaged = |reason: &str| FileLogError::damaged(files, &path, reason);
+    let batches: Vec<CommittedBatch> = if segment.level == 0 {
+        vec![read_sealed(files, &path)?]
+    } else {
+        let text = read_sealed_text(files, &path)?;
+        let lines: Result<_, _> = text.lines().map(serde_json::from_str).collect();
+        lines.map_err(|error: serde_json::Error| damaged(&error.to_string()))?
+    };
+    for batch in &batches {
+        if !(segment.first..=segment.last).contains(&batch.batch.0) {
+            return Err(damaged("it has batches of another range"));
         }
-        return Ok(vec![batch]);
+        if !batch.names().all(is_below) {
+            return Err(damaged("it names a file that is not below the output"));
+        }
     }
-    let text = read_sealed_text(files, &path)?;
-    let batches = text.lines().map(|line| {
-        let batch: CommittedBatch =
-            serde_json::from_str(line).map_err(|error| FileLogError::damaged(files, &path, error.to_string()))?;
-        if (segment.first..=segment.last).contains(&batch.batch.0) {
-            Ok(batch)
-        } else {
-            Err(FileLogError::damaged(files, &path, "it has batches of another range"))
-        }
-    });
-    batches.collect()
+    Ok(batches)
 }
 
 /// The batches of an output, one after the other; in memory are those of one file of the log.
@@ -167,5 +166,26 @@ impl Iterator for CommittedBatches<'_> {
         let next = self.advance().transpose();
         self.done = !matches!(next, Some(Ok(_)));
         next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::entry::{CommittedFile, seal};
+    use super::*;
+    use millstream_common::{BatchId, MemoryFiles, QueryId};
+
+    #[test]
+    fn a_log_that_names_files_elsewhere_is_refused() {
+        for name in ["../secret", "/etc/passwd", "k=1/../../x", "k=1//x"] {
+            let query: QueryId = serde_json::from_str("\"00000000-0000-0000-0000-000000000001\"").unwrap();
+            let files = vec![CommittedFile { name: name.into(), rows: 1, bytes: 1 }];
+            let batch =
+                CommittedBatch { query, batch: BatchId(0), rows: 1, files, merged: Vec::new(), committed_ms: 0 };
+            let output = MemoryFiles::default();
+            output.put_new("_millstream/0.manifest", seal(&batch)).unwrap();
+            let error = CommittedBatches::new(&output).unwrap().next().unwrap().unwrap_err();
+            assert!(error.to_string().contains("not below the output"), "{name}: {error}");
+        }
     }
 }

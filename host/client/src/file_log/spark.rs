@@ -10,7 +10,7 @@
 //!
 //! Rule of its life: entries before an older `.compact` go away below a reader, which then looks again.
 
-use super::entry::ReplacedFile;
+use super::entry::{ReplacedFile, is_below};
 use super::error::FileLogError;
 use millstream_common::DurableFiles;
 use serde::{Deserialize, Serialize};
@@ -117,7 +117,12 @@ pub fn spark_lines_up_to(
 /// # Errors
 /// When it has another form.
 pub fn parse_spark_line(files: &dyn DurableFiles, line: &str) -> Result<SparkFile, FileLogError> {
-    serde_json::from_str(line).map_err(|error| FileLogError::damaged(files, SPARK_FOLDER, error.to_string()))
+    let file: SparkFile =
+        serde_json::from_str(line).map_err(|error| FileLogError::damaged(files, SPARK_FOLDER, error.to_string()))?;
+    match file.replaced.iter().all(|file| is_below(&file.name)) {
+        true => Ok(file),
+        false => Err(FileLogError::damaged(files, SPARK_FOLDER, "it names a file that is not below the output")),
+    }
 }
 
 /// The files that Spark's log of an output names, in the order of their batches.

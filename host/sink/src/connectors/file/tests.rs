@@ -135,6 +135,57 @@ fn a_failed_attempt_can_be_repeated_in_the_same_run() {
     assert_eq!(add(sink.as_mut(), 1, &[strings(&["b"])]).unwrap(), 1);
 }
 
+#[test]
+fn an_attempt_that_was_thought_to_be_dead_and_commits_has_all_its_files() {
+    let inner = millstream_checkpoint::open_files("memory:///", &[]).unwrap();
+    let opening = |files: Arc<dyn DurableFiles>| {
+        let open: Arc<OpenFiles> = Arc::new(move |_: &str| Ok(Arc::clone(&files)));
+        FileSinkFactory::opening(Some(FileFormat::Text), open).open(&spec("text", "x"), context(1)).unwrap()
+    };
+    let slow = Arc::new(Slow { inner: Arc::clone(&inner) });
+    let mut first = opening(Arc::clone(&slow) as _);
+    assert_eq!(add(first.as_mut(), 0, &[strings(&["a"])]).unwrap(), 1);
+    assert_eq!(committed(inner.as_ref()).concat(), b"a\n");
+    let mut second = opening(Arc::clone(&inner));
+    assert_eq!(add(second.as_mut(), 0, &[strings(&["a"])]).unwrap(), 0);
+    assert_eq!(committed(inner.as_ref()).concat(), b"a\n");
+}
+
+/// Before a manifest is written, the query starts once more elsewhere.
+#[derive(Debug)]
+struct Slow {
+    inner: Arc<dyn DurableFiles>,
+}
+
+impl DurableFiles for Slow {
+    fn put_new(&self, path: &str, bytes: bytes::Bytes) -> Result<(), millstream_common::DurableError> {
+        if path.ends_with(".manifest") {
+            let files = Arc::clone(&self.inner);
+            let open: Arc<OpenFiles> = Arc::new(move |_: &str| Ok(Arc::clone(&files)));
+            drop(FileSinkFactory::opening(Some(FileFormat::Text), open).open(&spec("text", "x"), context(1)).unwrap());
+        }
+        self.inner.put_new(path, bytes)
+    }
+    fn put_over(&self, path: &str, bytes: bytes::Bytes) -> Result<(), millstream_common::DurableError> {
+        self.inner.put_over(path, bytes)
+    }
+    fn get(&self, path: &str) -> Result<bytes::Bytes, millstream_common::DurableError> {
+        self.inner.get(path)
+    }
+    fn list(&self, folder: &str) -> Result<Vec<String>, millstream_common::DurableError> {
+        self.inner.list(folder)
+    }
+    fn list_folders(&self, folder: &str) -> Result<Vec<String>, millstream_common::DurableError> {
+        self.inner.list_folders(folder)
+    }
+    fn delete(&self, path: &str) -> Result<(), millstream_common::DurableError> {
+        self.inner.delete(path)
+    }
+    fn location(&self) -> String {
+        self.inner.location()
+    }
+}
+
 /// Writes the first manifest, but says that it failed: as a network does that breaks before the answer.
 #[derive(Debug)]
 struct Fickle {
