@@ -6,7 +6,7 @@
 //!                                   after `compactRetention`: part-0 … part-99 are deleted
 //! ```
 //!
-//! [`choice`] says which files ([`choose`]), [`merge`] makes their rows one file. The entry of the batch that comes anyway
+//! [`choose`] says which files, [`merge()`] makes their rows one file. The entry of the batch that comes anyway
 //! commits the exchange, so a crash leaves either all of it or a file that nobody knows.
 //!
 //! Rule of its life: rows are written once more at most, for a file that was put together is never taken again. A batch
