@@ -125,14 +125,17 @@ fn the_log_of_a_spark_sink_decides_which_files_there_are() {
     assert!(matches!(source.latest_offset(None, ReadLimit::AllAvailable), Err(SourceError::Damaged { .. })));
 }
 
+/// A file, and those that it stands for.
+type Merged<'a> = (&'a str, &'a [&'a str]);
+
 /// Writes files `a` to `d`, each with its name as its row, and a log of ours in which `abc` stands for the first three.
-fn output(folder: &Path) -> impl Fn(u64, &[&str], &[(&str, &[&str])]) {
+fn output(folder: &Path) -> impl Fn(u64, &[&str], &[Merged<'_>]) {
     for name in ["a", "b", "c", "d", "orphan"] {
         put(folder, name, name.as_bytes(), 1);
     }
     put(folder, "abc", b"a\nb\nc\n", 1);
     let folder = folder.to_owned();
-    move |number: u64, files: &[&str], merged: &[(&str, &[&str])]| {
+    move |number: u64, files: &[&str], merged: &[Merged<'_>]| {
         let file = |name: &str| CommittedFile { name: name.to_owned(), rows: 1, bytes: 1 };
         let replaced = |name: &&str| ReplacedFile {
             name: (*name).to_owned(),
