@@ -21,7 +21,7 @@ fn spec(format: &str, path: &str) -> SinkSpec {
     SinkSpec { format: format.into(), options: Options::new().with("path", path) }
 }
 
-fn context(number: u128) -> SinkContext {
+pub(super) fn context(number: u128) -> SinkContext {
     SinkContext { query: query(number), query_name: None, clock: Arc::new(ManualClock::at(0)) }
 }
 

@@ -1,3 +1,4 @@
+use crate::connectors::file::tests::context;
 use crate::connectors::file::{
     CommittedBatches, FileFormat, FileSinkFactory, OpenFiles, read_live_files, read_spark_log,
 };
@@ -9,7 +10,7 @@ use arrow::array::{
 use arrow::datatypes::Int64Type;
 use millstream_checkpoint::faulty::{Counted, FaultyFiles, Moment};
 use millstream_client::file_log::unquote;
-use millstream_common::{BatchId, DurableFiles, ManualClock, MemoryFiles, Options, OutputMode, QueryId};
+use millstream_common::{BatchId, DurableFiles, ManualClock, MemoryFiles, Options, OutputMode};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,8 +46,7 @@ impl World {
 
     fn open(&self, files: Arc<dyn DurableFiles>) -> Result<Box<dyn Sink>, crate::SinkError> {
         let open: Arc<OpenFiles> = Arc::new(move |_: &str| Ok(Arc::clone(&files)));
-        let query = QueryId(uuid::Uuid::from_u128(1));
-        let context = SinkContext { query, query_name: None, clock: Arc::clone(&self.clock) as _ };
+        let context = SinkContext { clock: Arc::clone(&self.clock) as _, ..context(1) };
         FileSinkFactory::opening(None, open).open(&self.spec, context)
     }
 
