@@ -5,6 +5,7 @@
 use crate::SinkError;
 use crate::connectors::console::table;
 use crate::connectors::file::encode;
+use crate::json;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use parquet::basic::Compression;
@@ -35,7 +36,8 @@ impl Export {
                 Ok(text) => Ok(text.into_bytes()),
                 Err(error) => Err(failed(&error)),
             },
-            Self::Json => encode::json::encode(false, rows).map_err(|error| failed(&error)),
+            Self::Json => json::lines(json::Form { ignore_nulls: false, ..json::Form::SPARK }, rows)
+                .map_err(|error| failed(&error)),
             Self::Parquet => encode::parquet::encode(Compression::SNAPPY, schema, rows).map_err(|error| failed(&error)),
         }
     }

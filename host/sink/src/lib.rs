@@ -8,11 +8,13 @@
 //!
 //! It knows no source, no plan, no state.
 
+mod byte_length;
 pub mod connectors;
 pub mod contract;
 mod error;
 mod export;
 mod grouping;
+mod json;
 mod registry;
 mod render;
 mod sink;

@@ -3,6 +3,7 @@
 use crate::SinkError;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use millstream_client::store_options::{store_options, with_host_options};
 use millstream_common::{BatchId, Clock, Options, OutputMode, QueryId, StopSignal};
 use serde_json::Value;
 use std::sync::Arc;
@@ -14,6 +15,21 @@ pub struct SinkSpec {
     pub format: String,
     /// The options, with Spark's names (`path`, `numRows`, `truncate`, …).
     pub options: Options,
+}
+
+impl SinkSpec {
+    /// The same with what the host says of object stores, when it writes to one; what the sink says itself wins.
+    #[must_use]
+    pub fn with_store_options(&self, host: &[(String, String)]) -> Self {
+        let mut sink = self.clone();
+        let Some(path) = self.options.get("path") else { return sink };
+        for (name, value) in with_host_options(path, host, store_options(path, &self.options)) {
+            if sink.options.get(&name).is_none() {
+                sink.options.set(name, value);
+            }
+        }
+        sink
+    }
 }
 
 /// What a sink may use of the host.

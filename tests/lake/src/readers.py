@@ -48,10 +48,10 @@ def with_spark_stream(path, format, schema):
     return [json.dumps(row.asDict(recursive=True), default=str, sort_keys=True) for row in got]
 
 
-def with_delta(path, version=None):
+def with_delta(path, version=None, storage=None):
     from deltalake import DeltaTable
 
-    rows = DeltaTable(path, version=version).to_pyarrow_table().to_pylist()
+    rows = DeltaTable(path, version=version, storage_options=storage).to_pyarrow_table().to_pylist()
     return [json.dumps(row, default=str, sort_keys=True) for row in rows]
 
 

@@ -8,8 +8,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// How long an answer may take: the first one starts a virtual machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// How long an answer may take: the first one starts a virtual machine, which a busy machine makes long.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A process that reads and writes as other systems do. It ends when this is dropped.
 pub struct Readers {
@@ -99,6 +99,16 @@ impl Readers {
     /// What the package says.
     pub fn delta(&mut self, path: &Path) -> Result<Vec<String>> {
         self.rows(&json!({ "do": "with_delta", "path": path }))
+    }
+
+    /// As [`delta`](Self::delta), of a table on an object store with these options.
+    ///
+    /// # Errors
+    /// What the package says.
+    pub fn delta_on(&mut self, location: &str, options: &[(String, String)]) -> Result<Vec<String>> {
+        let storage: serde_json::Map<String, Value> =
+            options.iter().map(|(name, value)| (name.to_ascii_uppercase(), value.as_str().into())).collect();
+        self.rows(&json!({ "do": "with_delta", "path": location, "storage": storage }))
     }
 
     /// Version, partition columns, number of files, operations and schema of a Delta table.

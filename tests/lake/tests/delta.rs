@@ -129,6 +129,30 @@ fn a_table_of_the_python_package_is_a_stream_here() {
 }
 
 #[test]
+fn small_files_are_put_together_and_nobody_sees_a_row_twice() {
+    let root = TempDir::new().unwrap();
+    let mut readers = Readers::start().unwrap();
+    let options = [("partitionBy", "k"), ("compactAfterFiles", "3")];
+    let stage = Stage::new(root.path(), SQL, "delta", &options);
+    stage.run(1, None).unwrap();
+    let mut source = open(&spec(&stage.output(), &[]));
+    let (mut at, mut streamed) = (None, next(source.as_mut(), &mut None).unwrap());
+    next(source.as_mut(), &mut at).unwrap();
+    for batches in 2..=9 {
+        stage.run(batches, None).unwrap();
+        assert_eq!(readers.delta(&stage.output()).unwrap().len() as u64, batches * 6, "after {batches} batches");
+        streamed.extend(next(source.as_mut(), &mut at).unwrap());
+    }
+    assert_eq!(streamed.len(), 54);
+    streamed.sort();
+    streamed.dedup();
+    assert_eq!(streamed.len(), 54);
+    let about = readers.about_delta(&stage.output()).unwrap();
+    assert!(about["files"].as_u64().unwrap() < 12, "{about}");
+    assert!(about["operations"].as_array().unwrap().contains(&json!("OPTIMIZE")), "{about}");
+}
+
+#[test]
 fn what_one_query_writes_another_reads() {
     let root = TempDir::new().unwrap();
     let stage = Stage::new(root.path(), SQL, "delta", &[("partitionBy", "k")]);

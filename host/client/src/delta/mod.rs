@@ -7,12 +7,15 @@
 //! ([`apart`](DeltaTable::apart)); what panics there is an error here. Passwords and keys are in options only, and
 //! neither places nor errors show options.
 //!
-//! It writes nothing; at most it makes an empty folder.
+//! On a folder of this machine what is written is on the disk when the kernel hears of it (`durable_store`).
+//!
+//! It writes nothing of its own; at most it makes an empty folder.
 
+mod durable_store;
 mod error;
 mod schema;
 mod table;
 
 pub use error::DeltaError;
 pub use schema::{all_nullable, arrow_schema, kernel_schema, same_type};
-pub use table::{DeltaEngine, DeltaTable, is_store_option, store_options};
+pub use table::{DeltaEngine, DeltaTable};

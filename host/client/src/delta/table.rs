@@ -1,13 +1,12 @@
 //! A table: its place, its engine, its snapshots.
 
 use super::DeltaError;
-use delta_kernel::object_store::local::LocalFileSystem;
+use super::durable_store::{DurableStore, make_folder};
 use delta_kernel::snapshot::SnapshotRef;
 use delta_kernel::{KernelError, KernelResult, Snapshot};
 use delta_kernel_default_engine::executor::tokio::TokioMultiThreadExecutor;
 use delta_kernel_default_engine::storage::store_from_url_opts;
 use delta_kernel_default_engine::{DefaultEngine, DefaultEngineBuilder};
-use millstream_common::Options;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
@@ -24,18 +23,6 @@ pub struct DeltaTable {
     engine: Arc<DeltaEngine>,
     /// `None` only while it is dropped.
     runtime: Option<Runtime>,
-}
-
-/// Whether an option is one of an object store: credentials, region, endpoint, with the names of the `object_store` crate.
-pub fn is_store_option(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    ["aws_", "azure_", "google_"].iter().any(|prefix| name.starts_with(prefix))
-}
-
-/// The options of an object store among those of a connector.
-pub fn store_options(options: &Options) -> Vec<(String, String)> {
-    let ours = options.iter().filter(|(name, _)| is_store_option(name));
-    ours.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect()
 }
 
 impl DeltaTable {
@@ -62,7 +49,7 @@ impl DeltaTable {
             Some(path) => {
                 let path = std::path::absolute(Path::new(path)).map_err(|error| refused(error.to_string()))?;
                 let url = Url::from_directory_path(&path).map_err(|()| refused("it is no folder".into()))?;
-                (url, Arc::new(LocalFileSystem::new()) as Arc<_>)
+                (url, Arc::new(DurableStore::new()) as Arc<_>)
             }
             None => {
                 let mut url = Url::parse(location).map_err(|error| refused(error.to_string()))?;
@@ -114,7 +101,7 @@ impl DeltaTable {
     /// When it cannot be made.
     pub fn make_folder(&self) -> Result<(), DeltaError> {
         let Some(folder) = self.folder() else { return Ok(()) };
-        std::fs::create_dir_all(folder).map_err(|error| self.failed("make a folder for", KernelError::IOError(error)))
+        make_folder(&folder).map_err(|error| self.failed("make a folder for", KernelError::IOError(error)))
     }
 
     /// The table as it is now, or at a version; `None` when there is none.
@@ -235,7 +222,5 @@ mod tests {
         assert!(DeltaTable::open("", &[]).is_err());
         let error = DeltaTable::open("http://user:secret@host/x", &[]).unwrap_err();
         assert!(!error.to_string().contains("secret") && error.to_string().contains("put-if-absent"), "{error}");
-        let options = Options::new().with("AWS_region", "x").with("path", "y");
-        assert_eq!(store_options(&options), [("aws_region".to_owned(), "x".to_owned())]);
     }
 }

@@ -280,19 +280,7 @@ pub(super) fn sink(session: &Session, spec: &QuerySpec, context: SinkContext) ->
 
 /// The sink with what the host says of object stores, when it writes to one; what the sink says itself wins.
 pub(crate) fn with_store_options(spec: &QuerySpec) -> SinkSpec {
-    let mut sink = spec.sink.clone();
-    let is_stored = |place: &str| place.contains("://") && !place.starts_with("file:") && !place.starts_with("memory:");
-    if !sink.options.get("path").is_some_and(is_stored) {
-        return sink;
-    }
-    for (name, value) in &spec.checkpoint_options {
-        let name = name.to_ascii_lowercase();
-        let is_of_store = ["aws_", "azure_", "google_"].iter().any(|start| name.starts_with(start));
-        if is_of_store && sink.options.get(&name).is_none() {
-            sink.options.set(name, value);
-        }
-    }
-    sink
+    spec.sink.with_store_options(&spec.checkpoint_options)
 }
 
 /// Refuses a sink that does not take an output mode.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 impl SinkRegistry {
     /// The connectors `console`, `memory`, `noop`, `delta`, `kafka`, `postgresql`, `mysql`, `file`, `parquet`, `json`, `csv`,
-    /// `text` and `avro`, writing to standard output, to memory tables of their own, to servers, folders and object stores.
+    /// `text`, `avro` and `orc`, writing to standard output, to memory tables of their own, to servers, folders and object stores.
     pub fn with_builtins() -> Self {
         Self::with_builtins_over(memory::MemorySinkTables::new())
     }

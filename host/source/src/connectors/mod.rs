@@ -35,7 +35,7 @@ impl SourceRegistry {
         registry.register(postgres::FORMAT, Arc::new(postgres::tables()));
         registry.register(postgres::CDC_FORMAT, Arc::new(postgres::PostgresCdcFactory));
         registry.register("kafka", Arc::new(kafka::KafkaSourceFactory));
-        registry.register("delta", Arc::new(delta::DeltaSourceFactory));
+        registry.register("delta", Arc::new(delta::DeltaSourceFactory::default()));
         registry.register("socket", Arc::new(socket::SocketSourceFactory));
         registry.register("rate", Arc::new(rate::RateSourceFactory));
         registry.register(plugin::FORMAT, Arc::new(plugin::PluginSourceFactory::default()));

@@ -1,6 +1,6 @@
 //! One value of a row, as databases know values.
 
-use super::json;
+use crate::json;
 use crate::render;
 use arrow::array::{Array, AsArray};
 use arrow::compute::cast;
@@ -72,7 +72,7 @@ pub(crate) fn cell(array: &dyn Array, row: usize) -> Result<Cell<'_>, ArrowError
         }
         _ => {
             let mut text = String::new();
-            json::value(&mut text, array, row)?;
+            json::value(&mut text, array, row, json::Form::EXACT)?;
             Cell::Json(text)
         }
     })

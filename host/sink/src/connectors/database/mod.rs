@@ -1,7 +1,8 @@
 //! What sinks of databases have in common: the options, the transaction of a batch, the book of batches.
 //!
 //! The flow: [`config`] checks the options; [`fit`] compares the query with the table, [`columns`] their columns; [`server`]
-//! holds the connection and waits while there is none; [`sink`] writes each batch in one transaction with its id in a table of [`book`]s; [`cell`] and [`json`] say what a
+//! holds the connection and waits while there is none; [`sink`] writes each batch in one transaction with its id in a table
+//! of [`book`]s; [`cell`] says what a
 //! value is. What differs between databases is a [`Dialect`].
 //!
 //! Rule of its life: the row of this query in the book is locked first in every transaction and changed last, so
@@ -15,7 +16,6 @@ mod columns;
 mod config;
 mod dialect;
 mod fit;
-mod json;
 mod server;
 mod sink;
 

@@ -1,5 +1,6 @@
 //! The Delta sink: files, then one commit with the batch's id.
 
+use super::compaction::compact;
 use super::config::{DeltaConfig, NAME};
 use super::rows::{TableColumns, new_table};
 use crate::{Guarantee, Sink, SinkBatch, SinkContext, SinkError, SinkFactory, SinkReport, SinkSpec};
@@ -7,6 +8,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use delta_kernel::committer::FileSystemCommitter;
 use delta_kernel::engine::arrow_data::ArrowEngineData;
+use delta_kernel::schema::{DataType, PrimitiveType};
 use delta_kernel::snapshot::SnapshotRef;
 use delta_kernel::transaction::create_table::create_table;
 use delta_kernel::transaction::data_layout::DataLayout;
@@ -68,14 +70,28 @@ impl SinkFactory for DeltaSinkFactory {
             check_layout(&config, snapshot)?;
         }
         let SinkContext { query, clock, .. } = context;
-        Ok(Box::new(DeltaSink { config, table: Arc::new(table), query, clock, snapshot, known: None }))
+        Ok(Box::new(DeltaSink {
+            config,
+            table: Arc::new(table),
+            query,
+            clock,
+            snapshot,
+            known: None,
+            unlooked: usize::MAX,
+        }))
     }
 }
 
 fn check_partition_columns(table: &delta_kernel::schema::StructType, names: &[String]) -> Result<(), SinkError> {
     for (at, name) in names.iter().enumerate() {
-        if table.field(name).is_none() {
+        let Some(field) = table.field(name) else {
             return Err(unfit(format!("option `partitionBy` names column `{name}`, which the query does not have")));
+        };
+        if !matches!(field.data_type(), DataType::Primitive(primitive) if *primitive != PrimitiveType::Binary) {
+            return Err(unfit(format!(
+                "column `{name}` of type {} cannot be a partition column; partition by a column of a plain type",
+                field.data_type()
+            )));
         }
         if names[..at].contains(name) {
             return Err(unfit(format!("option `partitionBy` names column `{name}` twice")));
@@ -110,6 +126,8 @@ struct DeltaSink {
     /// The newest batch of this query in the table, once the log has been asked; nothing after a failure, which may have
     /// arrived after all.
     known: Option<Option<BatchId>>,
+    /// How many commits there were since the table was last looked through for small files.
+    unlooked: usize,
 }
 
 /// The files of a batch, for the table as it was when they were written.
@@ -271,11 +289,31 @@ impl DeltaSink {
                     self.snapshot = Some(Arc::clone(after));
                     self.checkpoint(after, done.post_commit_stats().commits_since_checkpoint);
                 }
+                self.put_together();
                 Ok(Attempt::Done)
             }
             CommitResult::Conflicted(_) => Ok(Attempt::Met),
             CommitResult::Retryable(transaction) => {
                 Err(self.failed("write", batch.id, table.failed("write", transaction.error)))
+            }
+        }
+    }
+
+    /// Puts small files together now and then: looking through the table costs as much as it has files. The batch is in
+    /// without it.
+    fn put_together(&mut self) {
+        let (Some(config), Some(snapshot)) = (&self.config.compaction, &self.snapshot) else { return };
+        self.unlooked = self.unlooked.saturating_add(1);
+        if self.unlooked < config.after_files {
+            return;
+        }
+        self.unlooked = 0;
+        match compact(&self.table, snapshot, config, ENGINE_INFO) {
+            Ok(Some(after)) => self.snapshot = Some(after),
+            Ok(None) => {}
+            Err(error) => {
+                let error = describe_chain(&error);
+                tracing::warn!(table = self.table.place(), error, "small files could not be put together");
             }
         }
     }

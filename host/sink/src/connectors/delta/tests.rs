@@ -76,6 +76,55 @@ fn it_keeps_the_contract() {
 }
 
 #[test]
+fn small_files_become_one_in_a_version_without_new_rows() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let mut spec = spec(path);
+    spec.options.set("compactAfterFiles", "3");
+    let mut sink = open(&spec, 1).unwrap();
+    let files = || {
+        let table = DeltaTable::open(path, &[]).unwrap();
+        let snapshot = table.snapshot(None).unwrap().unwrap();
+        let count = |count: &mut usize, _: delta_kernel::scan::state::ScanFile| *count += 1;
+        let counted = table.apart("list", || {
+            let scan = snapshot.scan_builder().build()?;
+            let parts = scan.scan_metadata(table.engine().as_ref())?;
+            parts.into_iter().try_fold(0, |sum, part| part?.visit_scan_files(sum, count))
+        });
+        counted.unwrap()
+    };
+    let mut expected: Vec<String> = Vec::new();
+    for batch in 0..8 {
+        let value = format!("v{batch}");
+        assert_eq!(add(sink.as_mut(), batch, &strings(&[&value]), OutputMode::Append).unwrap(), 1);
+        assert_eq!(add(sink.as_mut(), batch, &strings(&[&value]), OutputMode::Append).unwrap(), 0);
+        expected.push(value);
+        assert_eq!(values(path, "value"), expected, "after batch {batch}");
+    }
+    assert!(files() <= 4, "{}", files());
+    let commits = fs::read_dir(format!("{path}/_delta_log")).unwrap().map(|entry| entry.unwrap().path());
+    let commits: Vec<String> = commits
+        .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
+        .map(|path| fs::read_to_string(path).unwrap())
+        .filter(|commit| commit.contains("\"OPTIMIZE\""))
+        .collect();
+    assert!(!commits.is_empty());
+    for commit in commits {
+        let changes = |line: &&str| line.starts_with("{\"add\"") || line.starts_with("{\"remove\"");
+        assert!(commit.lines().filter(changes).all(|line| line.contains("\"dataChange\":false")), "{commit}");
+    }
+    let mut again = open(&spec, 1).unwrap();
+    assert_eq!(
+        add(again.as_mut(), 7, &strings(&["x"]), OutputMode::Append).unwrap(),
+        0,
+        "what is in the table is known"
+    );
+    spec.options.set("compactAfterFiles", "0");
+    spec.options.set("targetFileSize", "1mb");
+    assert!(DeltaSinkFactory.check(&spec).unwrap_err().to_string().contains("set compactAfterFiles too"));
+}
+
+#[test]
 fn complete_mode_replaces_what_is_there_and_update_is_refused() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().to_str().unwrap();

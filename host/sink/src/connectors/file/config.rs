@@ -1,10 +1,13 @@
 //! The options of the file sink, with Spark's names and defaults.
 
+use super::encode::orc;
+use crate::byte_length::byte_length;
 use crate::{SinkError, SinkSpec};
 use arrow::datatypes::{DataType, Schema};
 use arrow_avro::compression::CompressionCodec;
-use millstream_client::delta::{is_store_option, store_options};
+use millstream_client::store_options::{store_option_names, store_options};
 use millstream_common::{OptionError, Options, duration};
+use orc_rust::compression::CompressionType;
 use parquet::basic::{Compression, ZstdLevel};
 
 /// What the files hold.
@@ -20,11 +23,13 @@ pub enum FileFormat {
     Text,
     /// Avro object container files.
     Avro,
+    /// Apache ORC.
+    Orc,
 }
 
 impl FileFormat {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Parquet, Self::Json, Self::Csv, Self::Text, Self::Avro];
+    pub const ALL: [Self; 6] = [Self::Parquet, Self::Json, Self::Csv, Self::Text, Self::Avro, Self::Orc];
 
     /// The name in `.format("…")`.
     pub fn name(self) -> &'static str {
@@ -34,6 +39,7 @@ impl FileFormat {
             Self::Csv => "csv",
             Self::Text => "text",
             Self::Avro => "avro",
+            Self::Orc => "orc",
         }
     }
 
@@ -51,6 +57,7 @@ impl FileFormat {
 pub(super) enum Encoding {
     Parquet { compression: Compression },
     Avro { compression: Option<CompressionCodec> },
+    Orc { compression: Option<CompressionType>, stripe_bytes: usize },
     Json { ignore_nulls: bool },
     Csv(CsvOptions),
     Text { separator: String },
@@ -92,9 +99,22 @@ pub(super) struct FileConfig {
     pub(super) compact_interval: u64,
     /// How old a file may be to stay in the log.
     pub(super) retention_ms: Option<i64>,
+    /// Whether small files are put together, and how.
+    pub(super) compaction: Option<CompactionConfig>,
 }
 
-const KNOWN: [&str; 9] = [
+/// How small files are put together.
+#[derive(Debug, Clone)]
+pub(super) struct CompactionConfig {
+    /// From how many of them on in a folder.
+    pub(super) after_files: usize,
+    /// How long a file is to become; one that is shorter than half of it is small.
+    pub(super) target_bytes: u64,
+    /// How long files stay that another one stands for.
+    pub(super) retention_ms: i64,
+}
+
+const KNOWN: [&str; 11] = [
     "path",
     "format",
     "maxRecordsPerFile",
@@ -104,7 +124,15 @@ const KNOWN: [&str; 9] = [
     "sparkMetadata",
     "compactInterval",
     "retention",
+    "compactAfterFiles",
+    "compactRetention",
 ];
+/// How long files of streams should be where the user did not say: what Spark's readers take at a time.
+const TARGET_BYTES: usize = 128 << 20;
+/// How long files stay that another one stands for: as long as a source remembers the files it has had.
+const COMPACT_RETENTION_MS: i64 = 7 * 24 * 3_600_000;
+/// How long a stripe of an ORC file may be in memory, at least and at most.
+const STRIPE_BYTES: (usize, usize) = (64 << 10, 64 << 20);
 
 impl FileConfig {
     pub(super) fn new(spec: &SinkSpec, format: Option<FileFormat>) -> Result<Self, SinkError> {
@@ -114,14 +142,14 @@ impl FileConfig {
             None => {
                 let name = options.require("sink `file`", "format")?;
                 FileFormat::ALL.into_iter().find(|format| format.name().eq_ignore_ascii_case(name)).ok_or_else(
-                    || Options::invalid("sink `file`", "format", name, "write parquet, json, csv, text or avro"),
+                    || Options::invalid("sink `file`", "format", name, "write parquet, json, csv, text, avro or orc"),
                 )?
             }
         };
         let owner = format!("sink `{}`", format.name());
         let owner = owner.as_str();
         let own: &[&str] = match format {
-            FileFormat::Parquet | FileFormat::Avro => &[],
+            FileFormat::Parquet | FileFormat::Avro | FileFormat::Orc => &[],
             FileFormat::Json => &["ignoreNullFields"],
             FileFormat::Csv => &[
                 "header",
@@ -137,19 +165,25 @@ impl FileConfig {
             ],
             FileFormat::Text => &["lineSep"],
         };
-        let store: Vec<&str> = options.iter().map(|(name, _)| name).filter(|name| is_store_option(name)).collect();
-        options.only(owner, &[&KNOWN[..], own, &store].concat())?;
         let path = options.require(owner, "path")?;
+        let store = store_option_names(path, options);
+        options.only(owner, &[&KNOWN[..], own, &store].concat())?;
         if path.is_empty() {
             return Err(Options::invalid(owner, "path", path, "it cannot be empty").into());
         }
         // A bare `file:` in front is how Spark writes a folder of this machine.
         let path = if path.contains("://") { path } else { path.strip_prefix("file:").unwrap_or(path) };
         let max_rows = options.parse(owner, "maxRecordsPerFile", "write a number of rows, or 0 for no limit")?;
+        let max_rows: Option<usize> = max_rows.filter(|rows| *rows > 0);
         let spark_metadata = options.flag(owner, "sparkMetadata", false)?;
+        let target_bytes = byte_length(owner, options, "targetFileSize")?;
         let encoding = match format {
             FileFormat::Parquet => Encoding::Parquet { compression: compression(owner, options)? },
             FileFormat::Avro => Encoding::Avro { compression: avro_compression(owner, options)? },
+            FileFormat::Orc => Encoding::Orc {
+                compression: orc_compression(owner, options)?,
+                stripe_bytes: target_bytes.map_or(STRIPE_BYTES.1, |bytes| bytes.clamp(STRIPE_BYTES.0, STRIPE_BYTES.1)),
+            },
             FileFormat::Json => Encoding::Json { ignore_nulls: options.flag(owner, "ignoreNullFields", true)? },
             FileFormat::Csv => Encoding::Csv(csv(owner, options)?),
             FileFormat::Text => {
@@ -163,15 +197,16 @@ impl FileConfig {
         Ok(Self {
             path: path.to_owned(),
             format,
-            store: store_options(options),
-            gzip: !matches!(format, FileFormat::Parquet | FileFormat::Avro) && gzip(owner, options)?,
+            store: store_options(path, options),
+            gzip: matches!(format, FileFormat::Json | FileFormat::Csv | FileFormat::Text) && gzip(owner, options)?,
             encoding,
-            max_rows: max_rows.filter(|rows| *rows > 0),
-            target_bytes: target_bytes(owner, options)?,
+            max_rows,
+            target_bytes,
+            compaction: compaction(owner, options, target_bytes, max_rows.is_some())?,
             partition_by: partition_by(owner, options)?,
             spark_metadata,
             compact_interval: compact_interval(owner, options, spark_metadata)?,
-            retention_ms: retention(owner, options)?,
+            retention_ms: retention(owner, options, "retention")?,
         })
     }
 
@@ -201,8 +236,61 @@ impl FileConfig {
                 ))),
                 None => Ok(()),
             },
+            Encoding::Orc { .. } => match orc::unfit(schema) {
+                Some((name, data_type)) => Err(fail(format!(
+                    "format `orc` cannot hold column `{name}` of type {data_type} here; cast it (a decimal to a string or \
+                     double), or use parquet"
+                ))),
+                None => Ok(()),
+            },
             _ => Ok(()),
         }
+    }
+}
+
+/// Whether and how small files are put together.
+fn compaction(
+    owner: &str,
+    options: &Options,
+    target_bytes: Option<usize>,
+    limits_rows: bool,
+) -> Result<Option<CompactionConfig>, OptionError> {
+    let expected = "write a number of files from 2 on, or 0 for never";
+    let after_files = options.parse::<usize>(owner, "compactAfterFiles", expected)?.unwrap_or(0);
+    let kept_ms = retention(owner, options, "compactRetention")?;
+    match after_files {
+        0 => match options.get("compactRetention") {
+            Some(value) => Err(Options::invalid(
+                owner,
+                "compactRetention",
+                value,
+                "nothing is put together without compactAfterFiles",
+            )),
+            None => Ok(None),
+        },
+        1 => Err(Options::invalid(owner, "compactAfterFiles", "1", expected)),
+        after_files if limits_rows => {
+            let reason =
+                "maxRecordsPerFile is set too, and what is put together has any number of rows; use targetFileSize";
+            Err(Options::invalid(owner, "compactAfterFiles", &after_files.to_string(), reason))
+        }
+        after_files => Ok(Some(CompactionConfig {
+            after_files,
+            target_bytes: target_bytes.unwrap_or(TARGET_BYTES) as u64,
+            retention_ms: kept_ms.unwrap_or(COMPACT_RETENTION_MS),
+        })),
+    }
+}
+
+fn orc_compression(owner: &str, options: &Options) -> Result<Option<CompressionType>, OptionError> {
+    let text = options.get("compression").unwrap_or("zstd");
+    match text.to_ascii_lowercase().as_str() {
+        "none" | "uncompressed" => Ok(None),
+        "snappy" => Ok(Some(CompressionType::Snappy)),
+        "zlib" => Ok(Some(CompressionType::Zlib)),
+        "lz4" => Ok(Some(CompressionType::Lz4)),
+        "zstd" => Ok(Some(CompressionType::Zstd)),
+        _ => Err(Options::invalid(owner, "compression", text, "write none, snappy, zlib, lz4 or zstd")),
     }
 }
 
@@ -237,27 +325,6 @@ fn gzip(owner: &str, options: &Options) -> Result<bool, OptionError> {
     }
 }
 
-/// A number of bytes, or one with `kb`, `mb` or `gb` behind it.
-fn target_bytes(owner: &str, options: &Options) -> Result<Option<usize>, OptionError> {
-    let Some(text) = options.get("targetFileSize") else { return Ok(None) };
-    let lower = text.trim().to_ascii_lowercase();
-    let (digits, unit) = match lower.strip_suffix("kb").or(lower.strip_suffix('k')) {
-        Some(digits) => (digits, 1_usize << 10),
-        None => match lower.strip_suffix("mb").or(lower.strip_suffix('m')) {
-            Some(digits) => (digits, 1 << 20),
-            None => match lower.strip_suffix("gb").or(lower.strip_suffix('g')) {
-                Some(digits) => (digits, 1 << 30),
-                None => (lower.as_str(), 1),
-            },
-        },
-    };
-    let bytes = digits.trim().parse::<usize>().ok().and_then(|number| number.checked_mul(unit));
-    match bytes.filter(|bytes| *bytes > 0) {
-        Some(bytes) => Ok(Some(bytes)),
-        None => Err(Options::invalid(owner, "targetFileSize", text, "write a number of bytes, or one such as 128mb")),
-    }
-}
-
 /// Names with commas between, or a JSON array of names.
 fn partition_by(owner: &str, options: &Options) -> Result<Vec<String>, OptionError> {
     let Some(text) = options.get("partitionBy") else { return Ok(Vec::new()) };
@@ -285,16 +352,16 @@ fn compact_interval(owner: &str, options: &Options, spark: bool) -> Result<u64, 
 }
 
 /// A duration, or milliseconds.
-fn retention(owner: &str, options: &Options) -> Result<Option<i64>, OptionError> {
-    let Some(text) = options.get("retention") else { return Ok(None) };
+fn retention(owner: &str, options: &Options, name: &str) -> Result<Option<i64>, OptionError> {
+    let Some(text) = options.get(name) else { return Ok(None) };
     let ms = match text.trim().parse::<i64>() {
         Ok(ms) => ms,
         Err(_) => {
             let micros = duration::parse_micros(text);
-            micros.map_err(|error| Options::invalid(owner, "retention", text, &error.to_string()))? / 1000
+            micros.map_err(|error| Options::invalid(owner, name, text, &error.to_string()))? / 1000
         }
     };
-    if ms > 0 { Ok(Some(ms)) } else { Err(Options::invalid(owner, "retention", text, "write a duration above 0")) }
+    if ms > 0 { Ok(Some(ms)) } else { Err(Options::invalid(owner, name, text, "write a duration above 0")) }
 }
 
 fn csv(owner: &str, options: &Options) -> Result<CsvOptions, OptionError> {

@@ -2,10 +2,11 @@
 //!
 //! A batch is in the output when it is in the log, and it gets there by one file that is written once.
 
-use super::manifest::{self, CommittedBatch};
+use super::manifest;
 use super::segments;
 use super::spark_log::SparkLog;
 use crate::SinkError;
+use millstream_client::file_log::CommittedBatch;
 use millstream_common::{BatchId, Clock, DurableFiles, QueryId};
 use std::sync::Arc;
 
@@ -73,10 +74,18 @@ impl FileLog {
         }
     }
 
+    /// Whether the entry of a batch can replace files of earlier ones.
+    pub(super) fn can_replace(&self, files: &dyn DurableFiles, batch: BatchId) -> Result<bool, SinkError> {
+        match self {
+            Self::Manifests(_) => Ok(true),
+            Self::Spark(log) => log.holds_all(files, batch),
+        }
+    }
+
     /// The names of the files of a batch that is in the log.
     pub(super) fn names(&self, files: &dyn DurableFiles, batch: BatchId) -> Result<Vec<String>, SinkError> {
         match self {
-            Self::Manifests(_) => Ok(segments::find(files, batch)?.files.into_iter().map(|file| file.name).collect()),
+            Self::Manifests(_) => Ok(manifest::names(&segments::find(files, batch)?)),
             Self::Spark(log) => log.names(files, batch),
         }
     }

@@ -9,13 +9,17 @@
 //! With option `sparkMetadata` Spark's own log in `_spark_metadata` stands in the place of the manifests ([`spark_log`]):
 //! an output has one log, in one of the two forms. With option `partitionBy` the data files are in folders `k=v`.
 //!
+//! Small files of earlier batches can be put together with a later one ([`compaction`]).
+//!
 //! Rule of its life: a batch is there when it is in the log. Its entry is written once, as a whole, after
 //! all its files; a batch at or below the newest entry is not written again. Files that no entry names are
-//! left by an attempt that died: readers of the log ([`read_committed`], [`read_spark_log`]) never see them, and the next
-//! start removes them.
+//! left by an attempt that died: readers of the log ([`read_committed`], [`read_spark_log`], the file source) never see
+//! them, and they are removed once their batch is in the log without them. Not before: an attempt that was thought to be
+//! dead may still come to its end.
 //!
 //! It does not overwrite files, and it does not share a folder between queries.
 
+mod compaction;
 mod config;
 pub(crate) mod encode;
 mod log;
@@ -28,7 +32,8 @@ mod spark_log;
 mod tests;
 
 pub use config::FileFormat;
-pub use manifest::{CommittedBatch, CommittedFile, read_committed, read_committed_in};
-pub use segments::CommittedBatches;
+pub use manifest::{read_committed, read_committed_in, read_live_files};
+pub use millstream_client::file_log::{
+    CommittedBatch, CommittedBatches, CommittedFile, FileLogError, MergedFile, ReplacedFile, SparkFile, read_spark_log,
+};
 pub use sink::{FileSinkFactory, OpenFiles};
-pub use spark_log::{SparkFile, read_spark_log};

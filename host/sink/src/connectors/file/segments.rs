@@ -1,175 +1,32 @@
-//! The manifests of an output as files: one per batch at first, then many batches in one.
-//!
-//! ```text
-//!   0.manifest … 9.manifest        every 10 batches become    0-9.1.compact
-//!   0-9.1.compact … 90-99.1.compact                           0-99.2.compact, and so on
-//! ```
+//! Merging manifests, so that a long log is few files. Their names and how they are read: the client's file log.
 //!
 //! A file that has become longer than some megabytes is merged no more, so neither a merge nor a reader that goes from batch
-//! to batch holds more than that, however long the log is.
+//! to batch holds more than that, however long the log is. Only files that are neighbours are merged.
 //!
 //! Rule of its life: a merged file is written once, whole; then those in it are deleted. In between both are there and say the
-//! same: a reader takes the widest, and looks again when a file has gone below it.
+//! same.
 
-use super::manifest::{CommittedBatch, FOLDER, corrupt, open_error, read_sealed, read_sealed_text, seal_text};
+use super::manifest::{corrupt, of_one, open_error};
 use crate::SinkError;
+use millstream_client::file_log::{CommittedBatch, Segment, read_segment, seal_text, segments};
 use millstream_common::{BatchId, DurableError, DurableFiles};
-use std::collections::VecDeque;
 
-const SINGLE: &str = ".manifest";
-const MERGED: &str = ".compact";
 /// The level of files that are merged no more.
 const LAST_LEVEL: u8 = 9;
 /// From which length on a merged file is merged no more.
 const LONG_BYTES: usize = 8 << 20;
-/// How often a reader looks again before it says that a file is missing.
-const LOOKS: usize = 5;
-
-/// A file of the log: which batches it may have. Gaps are numbers that the query did not hand over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Segment {
-    first: u64,
-    last: u64,
-    level: u8,
-}
-
-impl Segment {
-    fn parse(name: &str) -> Option<Self> {
-        if let Some(number) = name.strip_suffix(SINGLE) {
-            let number = number.parse().ok()?;
-            return Some(Self { first: number, last: number, level: 0 });
-        }
-        let (range, level) = name.strip_suffix(MERGED)?.rsplit_once('.')?;
-        let (first, last) = range.split_once('-')?;
-        Some(Self { first: first.parse().ok()?, last: last.parse().ok()?, level: level.parse().ok()? })
-    }
-
-    fn path(&self) -> String {
-        let Self { first, last, level } = self;
-        if *level == 0 {
-            format!("{FOLDER}/{first}{SINGLE}")
-        } else {
-            format!("{FOLDER}/{first}-{last}.{level}{MERGED}")
-        }
-    }
-
-    fn covers(&self, other: &Self) -> bool {
-        self.level > other.level && self.first <= other.first && other.last <= self.last
-    }
-}
-
-/// The files of the log: those that count, ascending, and those that a wider one has made superfluous.
-fn segments(files: &dyn DurableFiles) -> Result<(Vec<Segment>, Vec<Segment>), SinkError> {
-    let names = files.list(FOLDER).map_err(|error| open_error(files, "list", FOLDER, error))?;
-    let mut all: Vec<Segment> = names.iter().filter_map(|name| Segment::parse(name)).collect();
-    // The widest of those that begin alike comes first.
-    all.sort_unstable_by_key(|segment| (segment.first, std::cmp::Reverse((segment.last, segment.level))));
-    let (mut live, mut covered): (Vec<Segment>, Vec<Segment>) = (Vec::new(), Vec::new());
-    for segment in all {
-        match live.last() {
-            Some(widest) if widest.covers(&segment) => covered.push(segment),
-            _ => live.push(segment),
-        }
-    }
-    Ok((live, covered))
-}
 
 /// The newest batch in the log.
 pub(super) fn latest(files: &dyn DurableFiles) -> Result<Option<BatchId>, SinkError> {
     Ok(segments(files)?.0.last().map(|segment| BatchId(segment.last)))
 }
 
-fn read(files: &dyn DurableFiles, segment: &Segment) -> Result<Vec<CommittedBatch>, SinkError> {
-    let path = segment.path();
-    if segment.level == 0 {
-        let batch: CommittedBatch = read_sealed(files, &path)?;
-        if batch.batch.0 != segment.first {
-            return Err(corrupt(files, &path, "it is the manifest of another batch"));
-        }
-        return Ok(vec![batch]);
-    }
-    let text = read_sealed_text(files, &path)?;
-    let batches = text.lines().map(|line| {
-        let batch: CommittedBatch =
-            serde_json::from_str(line).map_err(|error| corrupt(files, &path, &error.to_string()))?;
-        if (segment.first..=segment.last).contains(&batch.batch.0) {
-            Ok(batch)
-        } else {
-            Err(corrupt(files, &path, "it has batches of another range"))
-        }
-    });
-    batches.collect()
-}
-
-/// The batches of an output, one after the other; in memory are those of one file of the log.
-pub struct CommittedBatches<'a> {
-    files: &'a dyn DurableFiles,
-    /// Files of the log that are still to be read.
-    ahead: VecDeque<Segment>,
-    read: VecDeque<CommittedBatch>,
-    /// The first batch that was not handed out.
-    next: u64,
-    done: bool,
-}
-
-impl<'a> CommittedBatches<'a> {
-    /// The batches that are in the output now.
-    ///
-    /// # Errors
-    /// When the place cannot be read.
-    pub fn new(files: &'a dyn DurableFiles) -> Result<Self, SinkError> {
-        let ahead = segments(files)?.0.into();
-        Ok(Self { files, ahead, read: VecDeque::new(), next: 0, done: false })
-    }
-
-    fn advance(&mut self) -> Result<Option<CommittedBatch>, SinkError> {
-        let mut looks = 0;
-        loop {
-            if let Some(batch) = self.read.pop_front() {
-                self.next = batch.batch.0 + 1;
-                return Ok(Some(batch));
-            }
-            let Some(segment) = self.ahead.pop_front() else { return Ok(None) };
-            match read(self.files, &segment) {
-                Ok(batches) => {
-                    self.read = batches.into_iter().filter(|batch| batch.batch.0 >= self.next).collect();
-                }
-                Err(SinkError::Open { source, .. }) if looks < LOOKS && is_missing(source.as_ref()) => {
-                    // It has been merged meanwhile.
-                    looks += 1;
-                    let next = self.next;
-                    self.ahead = segments(self.files)?.0.into_iter().filter(|segment| segment.last >= next).collect();
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-}
-
-fn is_missing(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
-    matches!(error.downcast_ref::<DurableError>(), Some(DurableError::Missing { .. }))
-}
-
-impl Iterator for CommittedBatches<'_> {
-    type Item = Result<CommittedBatch, SinkError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
-        let next = self.advance().transpose();
-        self.done = !matches!(next, Some(Ok(_)));
-        next
-    }
-}
-
 /// The entry of one batch that is in the log.
 pub(super) fn find(files: &dyn DurableFiles, batch: BatchId) -> Result<CommittedBatch, SinkError> {
     let holds = |segment: &&Segment| (segment.first..=segment.last).contains(&batch.0);
-    let found = segments(files)?.0.iter().find(holds).map(|segment| read(files, segment)).transpose()?;
+    let found = segments(files)?.0.iter().find(holds).map(|segment| read_segment(files, segment)).transpose()?;
     let found = found.and_then(|batches| batches.into_iter().find(|entry| entry.batch == batch));
-    let path = Segment { first: batch.0, last: batch.0, level: 0 }.path();
-    found.ok_or_else(|| corrupt(files, &path, "it is missing"))
+    found.ok_or_else(|| corrupt(files, &of_one(batch).path(), "it is missing"))
 }
 
 /// Merges the files of the log where `interval` of a kind are there, and forgets files of the output that were committed
@@ -179,29 +36,29 @@ pub(super) fn compact(files: &dyn DurableFiles, interval: u64, forgotten_ms: Opt
     let (mut live, covered) = segments(files)?;
     delete(files, &covered);
     for level in 0..LAST_LEVEL {
-        let of_level: Vec<Segment> = live.iter().filter(|segment| segment.level == level).copied().collect();
-        let [first, .., last] = of_level.as_slice() else { continue };
-        if of_level.len() < interval {
-            continue;
-        }
-        let mut text = String::new();
-        for segment in &of_level {
-            for mut batch in read(files, segment)? {
-                forget(&mut batch, forgotten_ms);
-                text.push_str(&serde_json::to_string(&batch).expect("ids, names and numbers always have a JSON form"));
-                text.push('\n');
+        while let Some(at) = neighbours(&live, level, interval) {
+            let of_level = live[at.clone()].to_vec();
+            let [first, .., last] = of_level.as_slice() else { break };
+            let mut text = String::new();
+            for segment in &of_level {
+                for mut batch in read_segment(files, segment)? {
+                    forget(&mut batch, forgotten_ms);
+                    text.push_str(
+                        &serde_json::to_string(&batch).expect("ids, names and numbers always have a JSON form"),
+                    );
+                    text.push('\n');
+                }
             }
+            let long = text.len() >= LONG_BYTES;
+            let merged =
+                Segment { first: first.first, last: last.last, level: if long { LAST_LEVEL } else { level + 1 } };
+            match files.put_new(&merged.path(), seal_text(text.trim_end_matches('\n'))) {
+                Ok(()) | Err(DurableError::Exists { .. }) => {}
+                Err(error) => return Err(open_error(files, "write", &merged.path(), error)),
+            }
+            delete(files, &of_level);
+            live.splice(at, [merged]);
         }
-        let long = text.len() >= LONG_BYTES;
-        let merged = Segment { first: first.first, last: last.last, level: if long { LAST_LEVEL } else { level + 1 } };
-        match files.put_new(&merged.path(), seal_text(text.trim_end_matches('\n'))) {
-            Ok(()) | Err(DurableError::Exists { .. }) => {}
-            Err(error) => return Err(open_error(files, "write", &merged.path(), error)),
-        }
-        delete(files, &of_level);
-        live.retain(|segment| segment.level != level);
-        live.push(merged);
-        live.sort_unstable_by_key(|segment| segment.first);
     }
     match forgotten_ms {
         Some(_) => forget_old(files, &live, forgotten_ms),
@@ -209,15 +66,28 @@ pub(super) fn compact(files: &dyn DurableFiles, interval: u64, forgotten_ms: Opt
     }
 }
 
+/// The first `interval` or more files of a level with none of another between them.
+fn neighbours(live: &[Segment], level: u8, interval: usize) -> Option<std::ops::Range<usize>> {
+    let mut from = 0;
+    for run in live.chunk_by(|one, other| one.level == other.level) {
+        let range = from..from + run.len();
+        if run.len() >= interval && run.first().is_some_and(|first| first.level == level) {
+            return Some(range);
+        }
+        from = range.end;
+    }
+    None
+}
+
 /// Empties merged files, the oldest first, until one has nothing that is old.
 fn forget_old(files: &dyn DurableFiles, live: &[Segment], forgotten_ms: Option<i64>) -> Result<(), SinkError> {
     for segment in live.iter().filter(|segment| segment.level > 0) {
-        let mut batches = read(files, segment)?;
+        let mut batches = read_segment(files, segment)?;
         let (mut changed, mut old) = (false, true);
         for batch in &mut batches {
-            let had = batch.files.len();
+            let had = batch.files.len() + batch.merged.len();
             old &= forget(batch, forgotten_ms);
-            changed |= batch.files.len() < had;
+            changed |= batch.files.len() + batch.merged.len() < had;
         }
         if changed {
             let lines = batches.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>();
@@ -237,6 +107,7 @@ fn forget(batch: &mut CommittedBatch, forgotten_ms: Option<i64>) -> bool {
     let old = forgotten_ms.is_some_and(|forgotten| batch.committed_ms < forgotten);
     if old {
         batch.files.clear();
+        batch.merged.clear();
         batch.rows = 0;
     }
     old
@@ -253,14 +124,15 @@ fn delete(files: &dyn DurableFiles, segments: &[Segment]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::manifest::{self, CommittedFile};
+    use super::super::manifest;
     use super::*;
+    use millstream_client::file_log::{CommittedBatches, CommittedFile, FOLDER};
     use millstream_common::{MemoryFiles, QueryId};
 
     fn batch(number: u64) -> CommittedBatch {
         let files = vec![CommittedFile { name: format!("part-{number}"), rows: 1, bytes: 1 }];
         let query = QueryId(uuid::Uuid::from_u128(1));
-        CommittedBatch { query, batch: BatchId(number), rows: 1, files, committed_ms: number as i64 }
+        CommittedBatch { query, batch: BatchId(number), rows: 1, files, merged: vec![], committed_ms: number as i64 }
     }
 
     fn add(files: &dyn DurableFiles, number: u64) {
@@ -333,6 +205,25 @@ mod tests {
         let kept: Vec<u64> =
             batches.iter().filter(|batch| !batch.files.is_empty()).map(|batch| batch.batch.0).collect();
         assert_eq!((batches.len(), kept), (8, vec![4, 5, 6, 7]));
+    }
+
+    #[test]
+    fn a_long_file_between_short_ones_is_not_skipped_by_a_merge_around_it() {
+        let files = MemoryFiles::default();
+        let of = |number: u64| CommittedBatch {
+            // Of batches 2 and 3 alone the names are more than a merged file should hold.
+            files: (0..if number / 2 == 1 { 120_000 } else { 1 })
+                .map(|part| CommittedFile { name: format!("part-{number}-{part}"), rows: 1, bytes: 1 })
+                .collect(),
+            ..batch(number)
+        };
+        for number in 0..8 {
+            assert!(manifest::add(&files, &of(number)).is_ok());
+            compact(&files, 2, None).unwrap();
+            assert_eq!(numbers(&files), (0..=number).collect::<Vec<_>>());
+            assert_eq!(find(&files, BatchId(number / 2)).unwrap().batch.0, number / 2);
+        }
+        assert!(names(&files).contains(&"2-3.9.compact".to_owned()), "{:?}", names(&files));
     }
 
     #[test]

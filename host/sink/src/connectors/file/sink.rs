@@ -1,14 +1,18 @@
 //! The file sink: data files first, then the log.
 
-use super::config::{FileConfig, FileFormat};
-use super::encode::{EncodeError, FileEncoder};
+use super::compaction::Compaction;
+use super::config::{Encoding, FileConfig, FileFormat};
+use super::encode::{EncodeError, FileEncoder, csv};
 use super::log::{Added, FileLog, ManifestLog};
-use super::manifest::{self, CommittedBatch, CommittedFile};
+use super::manifest;
 use super::partition::{Partition, Partitioning};
 use super::spark_log::SparkLog;
 use crate::{Guarantee, Sink, SinkBatch, SinkContext, SinkError, SinkFactory, SinkReport, SinkSpec};
 use arrow::datatypes::SchemaRef;
+use bytes::Bytes;
+use millstream_client::file_log::{CommittedBatch, CommittedFile, MergedFile};
 use millstream_common::{BatchId, Clock, DurableFiles, OutputMode, QueryId, SystemClock};
+use std::collections::HashMap;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -80,9 +84,16 @@ impl SinkFactory for FileSinkFactory {
         log.check_form(files.as_ref(), config.format.name(), Some(context.query))?;
         manifest::claim(files.as_ref(), config.format.name(), context.query)?;
         let latest = log.latest(files.as_ref())?;
-        let sink =
-            FileSink { config, files, log, query: context.query, clock: context.clock, latest, tried: Vec::new() };
-        sink.remove_orphans()?;
+        let (compaction, replaced) = match &config.compaction {
+            Some(compaction) => {
+                let (compaction, replaced) = Compaction::load(compaction, config.ending(), files.as_ref(), &log)?;
+                (Some(compaction), replaced)
+            }
+            None => (None, HashMap::new()),
+        };
+        let (query, clock) = (context.query, context.clock);
+        let mut sink = FileSink { config, files, log, query, clock, latest, tried: Vec::new(), compaction };
+        sink.look_around(&replaced)?;
         Ok(Box::new(sink))
     }
 }
@@ -113,8 +124,10 @@ struct FileSink {
     clock: Arc<dyn Clock>,
     /// The newest batch in the output.
     latest: Option<BatchId>,
-    /// Files that attempts at the next batch have written, in this run.
-    tried: Vec<String>,
+    /// Files of batches that are not in the output yet, of attempts in this run and in others.
+    tried: Vec<(BatchId, String)>,
+    /// The small files, when they are put together.
+    compaction: Option<Compaction>,
 }
 
 /// How many rows are encoded before the length of the file is looked at.
@@ -133,9 +146,11 @@ pub(super) fn batch_of(path: &str) -> Option<BatchId> {
 }
 
 impl FileSink {
-    /// Removes data files that an attempt has left which died: of batches that are not in the output, and of the newest one
-    /// that is, where only the files in the log count. No other run of this query writes now, and no other query ever.
-    fn remove_orphans(&self) -> Result<(), SinkError> {
+    /// Looks for data files that an attempt has left which died. Those of the newest batch that is in the output are removed,
+    /// where only the files in the log count. Those of later batches are kept in mind: the attempt may be alive after all
+    /// and put its batch into the log, and only when that is there without them they are nobody's. Of those that another
+    /// file stands for (`replaced`) it sees which are still there.
+    fn look_around(&mut self, replaced: &HashMap<String, i64>) -> Result<(), SinkError> {
         let counted = match self.latest {
             Some(batch) => self.log.names(self.files.as_ref(), batch)?,
             None => Vec::new(),
@@ -146,7 +161,12 @@ impl FileSink {
             let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
             for name in self.files.list(&folder).map_err(listed)? {
                 let path = format!("{prefix}{name}");
-                if batch_of(&name).is_some_and(|batch| Some(batch) >= self.latest) && !counted.contains(&path) {
+                let Some(batch) = batch_of(&name) else { continue };
+                if let (Some(compaction), Some(since_ms)) = (&mut self.compaction, replaced.get(&path)) {
+                    compaction.is_there(path, *since_ms);
+                } else if Some(batch) > self.latest {
+                    self.tried.push((batch, path));
+                } else if Some(batch) == self.latest && !counted.contains(&path) {
                     self.remove(&path);
                 }
             }
@@ -171,8 +191,11 @@ impl FileSink {
     }
 
     /// Writes the rows into files that nobody knows of yet.
-    fn write_files(&mut self, batch: &SinkBatch<'_>) -> Result<Vec<CommittedFile>, SinkError> {
-        let partitioning = columns(&self.config, batch.schema)?;
+    fn write_files(
+        &mut self,
+        batch: &SinkBatch<'_>,
+        partitioning: &Partitioning,
+    ) -> Result<Vec<CommittedFile>, SinkError> {
         let partitions = partitioning.split(batch.rows).map_err(|error| self.unfit(&error.into()))?;
         let mut written = Vec::new();
         for partition in partitions {
@@ -229,20 +252,72 @@ impl FileSink {
         rows: usize,
         written: &mut Vec<CommittedFile>,
     ) -> Result<(), SinkError> {
-        let (part, ending) = (written.len(), self.config.ending());
-        let name = format!("{folder}part-{batch}-{part}-{}.{ending}", Uuid::new_v4());
         let bytes = encoder.finish().map_err(|error| self.unfit(&error))?;
         let length = bytes.len() as u64;
-        self.tried.push(name.clone());
-        self.files.put_new(&name, bytes.into()).map_err(|error| SinkError::Unavailable {
+        let name = self.put_bytes(batch, folder, written.len(), bytes.into())?;
+        written.push(CommittedFile { name, rows: rows as u64, bytes: length });
+        Ok(())
+    }
+
+    /// Writes a data file under a name of its own.
+    fn put_bytes(&mut self, batch: BatchId, folder: &str, part: usize, bytes: Bytes) -> Result<String, SinkError> {
+        let name = format!("{folder}part-{batch}-{part}-{}.{}", Uuid::new_v4(), self.config.ending());
+        self.tried.push((batch, name.clone()));
+        self.files.put_new(&name, bytes).map_err(|error| SinkError::Unavailable {
             sink: self.config.format.name().to_owned(),
             action: "write",
             place: format!("{}/{name}", self.files.location().trim_end_matches('/')),
             batch,
             source: Box::new(error),
         })?;
-        written.push(CommittedFile { name, rows: rows as u64, bytes: length });
-        Ok(())
+        Ok(name)
+    }
+
+    /// Puts small files of earlier batches together, where there are enough of them. The batch does not fail for it.
+    fn put_together(
+        &mut self,
+        batch: BatchId,
+        schema: &SchemaRef,
+        mut part: usize,
+    ) -> Result<Vec<MergedFile>, SinkError> {
+        let Some(mut compaction) = self.compaction.take() else { return Ok(Vec::new()) };
+        let groups = match self.log.can_replace(self.files.as_ref(), batch) {
+            Ok(true) => compaction.choose(),
+            Ok(false) => Vec::new(),
+            Err(error) => {
+                self.compaction = Some(compaction);
+                return Err(error);
+            }
+        };
+        let header = match &self.config.encoding {
+            Encoding::Csv(options) => csv::header(options, schema),
+            _ => Vec::new(),
+        };
+        let mut merged = Vec::new();
+        for group in &groups {
+            let Some(one) = compaction.merge(self.files.as_ref(), &self.config, &header, group) else { continue };
+            match self.put_bytes(batch, &group.folder, part, one.bytes.clone()) {
+                Ok(name) => merged.push(group.entry(name, &one)),
+                Err(error) => {
+                    let error = millstream_common::describe_chain(&error);
+                    tracing::warn!(folder = group.folder, error, "small files could not be put together now");
+                }
+            }
+            part += 1;
+        }
+        self.compaction = Some(compaction);
+        Ok(merged)
+    }
+
+    /// Takes note of a batch that is in the log now, with these files.
+    fn settle(&mut self, batch: BatchId, counted: &[String]) {
+        self.latest = Some(batch);
+        let (past, ahead) = std::mem::take(&mut self.tried).into_iter().partition(|(of, _)| *of <= batch);
+        self.tried = ahead;
+        let past: Vec<(BatchId, String)> = past;
+        for (_, path) in past.iter().filter(|(_, path)| !counted.contains(path)) {
+            self.remove(path);
+        }
     }
 }
 
@@ -267,19 +342,32 @@ impl Sink for FileSink {
         if self.latest >= Some(batch.id) {
             return Ok(SinkReport { rows: 0 });
         }
-        let files = self.write_files(batch)?;
+        let partitioning = columns(&self.config, batch.schema)?;
+        let files = self.write_files(batch, &partitioning)?;
         let rows = files.iter().map(|file| file.rows).sum();
+        let merged = self.put_together(batch.id, &partitioning.schema, files.len())?;
         let (query, committed_ms) = (self.query, self.clock.now_ms());
-        let written = CommittedBatch { query, batch: batch.id, rows, files, committed_ms };
+        let written = CommittedBatch { query, batch: batch.id, rows, files, merged, committed_ms };
         // When this fails the batch may be in the log all the same, so its files must stay.
-        let (counted, rows) = match self.log.add(self.files.as_ref(), self.latest, &written)? {
-            Added::Now => (written.files.into_iter().map(|file| file.name).collect(), rows),
-            Added::Before(names) => (names, 0),
+        let rows = match self.log.add(self.files.as_ref(), self.latest, &written)? {
+            Added::Now => {
+                self.settle(batch.id, &manifest::names(&written));
+                if let Some(compaction) = &mut self.compaction {
+                    compaction.see(&written);
+                }
+                rows
+            }
+            Added::Before(names) => {
+                self.settle(batch.id, &names);
+                if let Some(compaction) = &mut self.compaction {
+                    compaction.reload(self.files.as_ref(), &self.log, committed_ms)?;
+                }
+                0
+            }
         };
-        for path in std::mem::take(&mut self.tried).iter().filter(|path| !counted.contains(path)) {
-            self.remove(path);
+        if let Some(compaction) = &mut self.compaction {
+            compaction.delete_old(self.files.as_ref(), committed_ms);
         }
-        self.latest = Some(batch.id);
         Ok(SinkReport { rows })
     }
 }

@@ -7,46 +7,30 @@
 //!
 //! Spark finds the files of an output by the newest entry whose end is `.compact` and all numbers after it, so no number
 //! may be left out: a batch that the query did not hand over gets an entry without files. Paths are absolute, as URIs; the
-//! output must not be moved.
+//! output must not be moved. How entries are read: the client's file log.
+//!
+//! Small files that were put together leave the log with a `.compact`, whose line of the one that replaces them names them;
+//! between two of those Spark has no word for it.
 //!
 //! Rule of its life: an entry is written once, by put-if-absent, in ascending order. Entries before the last but one
 //! `.compact` are deleted; Spark's readers look again when an entry goes away below them.
 
 use super::log::Added;
-use super::manifest::{CommittedBatch, open_error};
+use super::manifest::names;
 use crate::SinkError;
 use bytes::Bytes;
+use millstream_client::file_log::{
+    CommittedBatch, FileLogError, SparkFile, parse_spark_line, spark_entries as entries, spark_entry_path as path,
+    spark_lines as read, spark_lines_up_to as lines_up_to, unquote,
+};
 use millstream_common::{BatchId, Clock, DurableError, DurableFiles};
-use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// The folder of the log below the output.
-pub(super) const FOLDER: &str = "_spark_metadata";
 const VERSION: &str = "v1";
-const COMPACT: &str = ".compact";
 /// What Spark says of a file of this machine.
 const BLOCK_SIZE: u64 = 32 << 20;
-
-/// A file in Spark's log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SparkFile {
-    /// The whole path, as a URI.
-    pub path: String,
-    /// How long the file is.
-    pub size: u64,
-    /// Always false.
-    pub is_dir: bool,
-    /// When it was committed, in milliseconds.
-    pub modification_time: i64,
-    /// What HDFS has to say.
-    pub block_replication: i32,
-    /// What HDFS has to say.
-    pub block_size: u64,
-    /// `add`.
-    pub action: String,
-}
 
 /// How Spark's log is written.
 #[derive(Debug, Clone)]
@@ -56,72 +40,6 @@ pub(super) struct SparkLog {
     /// How old a file may be to stay in the log.
     pub(super) retention_ms: Option<i64>,
     pub(super) clock: Arc<dyn Clock>,
-}
-
-/// The entries that there are, ascending; true for those that hold all before them.
-fn entries(files: &dyn DurableFiles) -> Result<Vec<(u64, bool)>, SinkError> {
-    let names = files.list(FOLDER).map_err(|error| open_error(files, "list", FOLDER, error))?;
-    let mut entries: Vec<(u64, bool)> = names
-        .iter()
-        .filter_map(|name| match name.strip_suffix(COMPACT) {
-            Some(number) => Some((number.parse().ok()?, true)),
-            None => Some((name.parse().ok()?, false)),
-        })
-        .collect();
-    entries.sort_unstable();
-    Ok(entries)
-}
-
-fn path((number, compact): (u64, bool)) -> String {
-    format!("{FOLDER}/{number}{}", if compact { COMPACT } else { "" })
-}
-
-fn corrupt(files: &dyn DurableFiles, path: &str, reason: impl Into<String>) -> SinkError {
-    let place = format!("{}/{path}", files.location().trim_end_matches('/'));
-    SinkError::Corrupt { sink: "file".to_owned(), place, reason: reason.into() }
-}
-
-/// The lines of an entry.
-fn read(files: &dyn DurableFiles, entry: (u64, bool)) -> Result<Vec<String>, SinkError> {
-    let path = path(entry);
-    let bytes = files.get(&path).map_err(|error| open_error(files, "read", &path, error))?;
-    let text = std::str::from_utf8(&bytes).map_err(|error| corrupt(files, &path, error.to_string()))?;
-    let mut lines = text.lines();
-    if lines.next() != Some(VERSION) {
-        return Err(corrupt(files, &path, format!("it does not begin with `{VERSION}`")));
-    }
-    Ok(lines.filter(|line| !line.is_empty()).map(str::to_owned).collect())
-}
-
-/// The lines that a reader sees whose newest entry is `last`.
-fn lines_up_to(files: &dyn DurableFiles, entries: &[(u64, bool)], last: u64) -> Result<Vec<String>, SinkError> {
-    let compact = entries.iter().rev().find(|(number, compact)| *compact && *number <= last);
-    let mut lines = match compact {
-        Some(entry) => read(files, *entry)?,
-        None => Vec::new(),
-    };
-    let first = compact.map_or(0, |(number, _)| number + 1);
-    for number in first..=last {
-        if !entries.contains(&(number, false)) {
-            return Err(corrupt(files, &path((number, false)), "it is missing"));
-        }
-        lines.extend(read(files, (number, false))?);
-    }
-    Ok(lines)
-}
-
-fn parse(files: &dyn DurableFiles, line: &str) -> Result<SparkFile, SinkError> {
-    serde_json::from_str(line).map_err(|error| corrupt(files, FOLDER, error.to_string()))
-}
-
-/// The files that Spark's log of the output names, in the order of their batches.
-///
-/// # Errors
-/// When the place cannot be read, or the log is damaged.
-pub fn read_spark_log(files: &dyn DurableFiles) -> Result<Vec<SparkFile>, SinkError> {
-    let entries = entries(files)?;
-    let Some((last, _)) = entries.last() else { return Ok(Vec::new()) };
-    lines_up_to(files, &entries, *last)?.iter().map(|line| parse(files, line)).collect()
 }
 
 impl SparkLog {
@@ -139,38 +57,58 @@ impl SparkLog {
     ) -> Result<Added, SinkError> {
         for skipped in latest.map_or(0, |latest| latest.0 + 1)..batch.batch.0 {
             // Somebody may have written it in an attempt that died.
-            self.write(files, skipped, &[])?;
+            self.write(files, skipped, &[], &HashSet::new())?;
         }
         let root = root_uri(files);
-        let now = self.clock.now_ms();
-        let lines = batch.files.iter().map(|file| {
-            let entry = SparkFile {
-                path: format!("{root}/{}", quote(&file.name)),
-                size: file.bytes,
-                is_dir: false,
-                modification_time: now,
-                block_replication: 1,
-                block_size: BLOCK_SIZE,
-                action: "add".to_owned(),
-            };
-            serde_json::to_string(&entry).expect("strings and numbers always have a JSON form")
+        let line = |name: &str, size: u64, modification_time: i64| SparkFile {
+            path: format!("{root}/{}", quote(name)),
+            size,
+            is_dir: false,
+            modification_time,
+            block_replication: 1,
+            block_size: BLOCK_SIZE,
+            action: "add".to_owned(),
+            replaced: Vec::new(),
+            replaced_at: None,
+        };
+        let plain = batch.files.iter().map(|file| line(&file.name, file.bytes, batch.committed_ms));
+        let merged = batch.merged.iter().map(|merged| SparkFile {
+            replaced: merged.replaced.clone(),
+            replaced_at: Some(batch.committed_ms),
+            ..line(&merged.file.name, merged.file.bytes, merged.committed_ms())
         });
+        let lines = plain
+            .chain(merged)
+            .map(|file| serde_json::to_string(&file).expect("strings and numbers always have a JSON form"));
         let lines: Vec<String> = lines.collect();
-        if self.write(files, batch.batch.0, &lines)? {
+        let replaced = batch.merged.iter().flat_map(|merged| &merged.replaced);
+        let replaced = replaced.map(|file| format!("{root}/{}", quote(&file.name))).collect();
+        if self.write(files, batch.batch.0, &lines, &replaced)? {
             return Ok(Added::Now);
         }
-        Ok(Added::Before(self.names(files, batch.batch)?))
+        let there = self.names(files, batch.batch)?;
+        let ours = names(batch);
+        // The first attempt may have arrived although its answer did not.
+        Ok(if there == ours { Added::Now } else { Added::Before(there) })
+    }
+
+    /// Whether the entry of a batch will hold all before it: only such a one can leave files out for others.
+    pub(super) fn holds_all(&self, files: &dyn DurableFiles, batch: BatchId) -> Result<bool, SinkError> {
+        Ok(self.is_compact(batch.0, &entries(files)?))
+    }
+
+    fn is_compact(&self, number: u64, entries: &[(u64, bool)]) -> bool {
+        (number + 1).is_multiple_of(self.interval_of(entries))
     }
 
     /// The names of the files of a batch: entries do not tell batches apart, names of files do.
     pub(super) fn names(&self, files: &dyn DurableFiles, batch: BatchId) -> Result<Vec<String>, SinkError> {
         let entry = entries(files)?.into_iter().find(|(number, _)| *number == batch.0);
-        let entry = entry.ok_or_else(|| corrupt(files, &path((batch.0, false)), "it is missing"))?;
-        let root = format!("{}/", root_uri(files));
+        let entry = entry.ok_or_else(|| FileLogError::damaged(files, &path((batch.0, false)), "it is missing"))?;
         let mut names = Vec::new();
         for line in read(files, entry)? {
-            let path = parse(files, &line)?.path;
-            if let Some(name) = path.strip_prefix(&root).map(unquote)
+            let path = parse_spark_line(files, &line)?.path;
+            if let Some(name) = self.name_of(files, &path)
                 && super::sink::batch_of(&name) == Some(batch)
             {
                 names.push(name);
@@ -179,17 +117,28 @@ impl SparkLog {
         Ok(names)
     }
 
+    /// The name, relative to the output, of a file that the log names; `None` for one that is elsewhere.
+    pub(super) fn name_of(&self, files: &dyn DurableFiles, path: &str) -> Option<String> {
+        path.strip_prefix(&format!("{}/", root_uri(files))).map(unquote)
+    }
+
     /// Writes an entry; false when it is there.
-    fn write(&self, files: &dyn DurableFiles, number: u64, lines: &[String]) -> Result<bool, SinkError> {
+    fn write(
+        &self,
+        files: &dyn DurableFiles,
+        number: u64,
+        lines: &[String],
+        replaced: &HashSet<String>,
+    ) -> Result<bool, SinkError> {
         let entries = entries(files)?;
         if entries.iter().any(|(there, _)| *there == number) {
             return Ok(false);
         }
-        let compact = (number + 1).is_multiple_of(self.interval_of(&entries));
+        let compact = self.is_compact(number, &entries);
         let mut text = VERSION.to_owned();
         if compact && number > 0 {
             for line in lines_up_to(files, &entries, number - 1)? {
-                if self.retains(files, &line)? {
+                if self.retains(files, &line, replaced)? {
                     text.push('\n');
                     text.push_str(&line);
                 }
@@ -219,9 +168,13 @@ impl SparkLog {
         Ok(true)
     }
 
-    fn retains(&self, files: &dyn DurableFiles, line: &str) -> Result<bool, SinkError> {
-        let Some(retention) = self.retention_ms else { return Ok(true) };
-        Ok(self.clock.now_ms().saturating_sub(parse(files, line)?.modification_time) <= retention)
+    fn retains(&self, files: &dyn DurableFiles, line: &str, replaced: &HashSet<String>) -> Result<bool, SinkError> {
+        if self.retention_ms.is_none() && replaced.is_empty() {
+            return Ok(true);
+        }
+        let file = parse_spark_line(files, line)?;
+        let age = self.clock.now_ms().saturating_sub(file.modification_time);
+        Ok(!replaced.contains(&file.path) && self.retention_ms.is_none_or(|retention| age <= retention))
     }
 
     /// Spark's rule: what the entries that are there say counts more than what was asked for.
@@ -267,30 +220,10 @@ fn quote(path: &str) -> String {
     quoted
 }
 
-/// What was quoted; text that is no path within a URI comes back as far as it is one.
-pub(super) fn unquote(quoted: &str) -> String {
-    let mut bytes = Vec::with_capacity(quoted.len());
-    let mut rest = quoted.as_bytes();
-    while let [first, after @ ..] = rest {
-        let digits = after.get(..2).filter(|_| *first == b'%').and_then(|digits| std::str::from_utf8(digits).ok());
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::manifest::CommittedFile;
     use super::*;
+    use millstream_client::file_log::{CommittedFile, read_spark_log};
     use millstream_common::{ManualClock, MemoryFiles, QueryId};
     use std::time::Duration;
 
@@ -307,7 +240,8 @@ mod tests {
             batch: BatchId(number),
             rows: 1,
             files: vec![CommittedFile { name, rows: 1, bytes: 7 }],
-            committed_ms: 0,
+            merged: vec![],
+            committed_ms: 1_000,
         }
     }
 
@@ -360,7 +294,12 @@ mod tests {
             .chain((30..35).map(|number| format!("_spark_metadata/{number}")))
             .collect();
         assert_eq!(names, expected);
-        assert!(matches!(log.add(&files, latest, &batch(34)), Ok(Added::Before(names)) if names.len() == 1));
+        assert!(matches!(log.add(&files, latest, &batch(34)), Ok(Added::Now)), "it had arrived");
+        let mut other = batch(34);
+        other.files[0].name = other.files[0].name.replace("1111", "2222");
+        assert!(
+            matches!(log.add(&files, latest, &other), Ok(Added::Before(names)) if names == [batch(34).files[0].name.clone()])
+        );
     }
 
     #[test]
@@ -369,7 +308,8 @@ mod tests {
         let (log, clock) = log(3, Some(5_000));
         for number in 0..6_u64 {
             let latest = number.checked_sub(1).map(BatchId);
-            log.add(&files, latest, &batch(number)).unwrap_or_else(|error| panic!("{error}"));
+            let written = CommittedBatch { committed_ms: clock.now_ms(), ..batch(number) };
+            log.add(&files, latest, &written).unwrap_or_else(|error| panic!("{error}"));
             clock.advance(Duration::from_secs(2));
         }
         assert_eq!(numbers(&files), [3, 4, 5]);
@@ -385,7 +325,7 @@ mod tests {
         }
         files.delete("_spark_metadata/2").unwrap();
         let error = read_spark_log(&files).unwrap_err();
-        assert!(error.to_string().ends_with("_spark_metadata/2`: it is missing"), "{error}");
+        assert!(error.to_string().ends_with("_spark_metadata/2` is damaged: it is missing"), "{error}");
         files.put_new("_spark_metadata/2", "v9".into()).unwrap();
         assert!(read_spark_log(&files).unwrap_err().to_string().contains("`v1`"));
     }

@@ -21,7 +21,7 @@ fn spec(format: &str, path: &str) -> SinkSpec {
     SinkSpec { format: format.into(), options: Options::new().with("path", path) }
 }
 
-fn context(number: u128) -> SinkContext {
+pub(super) fn context(number: u128) -> SinkContext {
     SinkContext { query: query(number), query_name: None, clock: Arc::new(ManualClock::at(0)), stop: StopSignal::new() }
 }
 
@@ -135,6 +135,57 @@ fn a_failed_attempt_can_be_repeated_in_the_same_run() {
     assert_eq!(add(sink.as_mut(), 1, &[strings(&["b"])]).unwrap(), 1);
 }
 
+#[test]
+fn an_attempt_that_was_thought_to_be_dead_and_commits_has_all_its_files() {
+    let inner = millstream_checkpoint::open_files("memory:///", &[]).unwrap();
+    let opening = |files: Arc<dyn DurableFiles>| {
+        let open: Arc<OpenFiles> = Arc::new(move |_: &str| Ok(Arc::clone(&files)));
+        FileSinkFactory::opening(Some(FileFormat::Text), open).open(&spec("text", "x"), context(1)).unwrap()
+    };
+    let slow = Arc::new(Slow { inner: Arc::clone(&inner) });
+    let mut first = opening(Arc::clone(&slow) as _);
+    assert_eq!(add(first.as_mut(), 0, &[strings(&["a"])]).unwrap(), 1);
+    assert_eq!(committed(inner.as_ref()).concat(), b"a\n");
+    let mut second = opening(Arc::clone(&inner));
+    assert_eq!(add(second.as_mut(), 0, &[strings(&["a"])]).unwrap(), 0);
+    assert_eq!(committed(inner.as_ref()).concat(), b"a\n");
+}
+
+/// Before a manifest is written, the query starts once more elsewhere.
+#[derive(Debug)]
+struct Slow {
+    inner: Arc<dyn DurableFiles>,
+}
+
+impl DurableFiles for Slow {
+    fn put_new(&self, path: &str, bytes: bytes::Bytes) -> Result<(), millstream_common::DurableError> {
+        if path.ends_with(".manifest") {
+            let files = Arc::clone(&self.inner);
+            let open: Arc<OpenFiles> = Arc::new(move |_: &str| Ok(Arc::clone(&files)));
+            drop(FileSinkFactory::opening(Some(FileFormat::Text), open).open(&spec("text", "x"), context(1)).unwrap());
+        }
+        self.inner.put_new(path, bytes)
+    }
+    fn put_over(&self, path: &str, bytes: bytes::Bytes) -> Result<(), millstream_common::DurableError> {
+        self.inner.put_over(path, bytes)
+    }
+    fn get(&self, path: &str) -> Result<bytes::Bytes, millstream_common::DurableError> {
+        self.inner.get(path)
+    }
+    fn list(&self, folder: &str) -> Result<Vec<String>, millstream_common::DurableError> {
+        self.inner.list(folder)
+    }
+    fn list_folders(&self, folder: &str) -> Result<Vec<String>, millstream_common::DurableError> {
+        self.inner.list_folders(folder)
+    }
+    fn delete(&self, path: &str) -> Result<(), millstream_common::DurableError> {
+        self.inner.delete(path)
+    }
+    fn location(&self) -> String {
+        self.inner.location()
+    }
+}
+
 /// Writes the first manifest, but says that it failed: as a network does that breaks before the answer.
 #[derive(Debug)]
 struct Fickle {
@@ -180,7 +231,10 @@ fn a_folder_of_another_query_is_refused_and_foreign_files_stay() {
     let orphan = folder.path().join("part-9-0-0f5bd4e1-7f4e-4a51-9a4b-111111111111.txt");
     fs::write(&orphan, "x").unwrap();
     let factory = FileSinkFactory::new(Some(FileFormat::Text));
-    drop(factory.open(&spec("text", path), context(1)).unwrap());
+    let mut sink = factory.open(&spec("text", path), context(1)).unwrap();
+    add(sink.as_mut(), 8, &[strings(&["a"])]).unwrap();
+    assert!(spark.exists() && orphan.exists(), "whoever wrote it may still put batch 9 into the log");
+    add(sink.as_mut(), 9, &[strings(&["b"])]).unwrap();
     assert!(spark.exists() && !orphan.exists());
     let error = factory.open(&spec("text", path), context(2)).err().unwrap();
     assert!(error.to_string().contains(&format!("it belongs to query {}", query(1))), "{error}");
@@ -278,7 +332,14 @@ fn options_and_columns_that_do_not_fit_are_refused() {
     assert!(message("json", "targetFileSize", "0").contains("128mb"));
     assert!(message("json", "retention", "-3").contains("above 0"));
     assert!(message("csv", "sep", "").contains("empty"));
-    assert!(message("file", "format", "orc").contains("parquet, json, csv, text or avro"));
+    assert!(message("json", "compactAfterFiles", "1").contains("from 2 on"));
+    let both = spec("json", "x").limited();
+    let both = SinkSpec { options: both.options.with("compactAfterFiles", "9"), ..both };
+    let error = SinkRegistry::with_builtins().factory(&both).unwrap().check(&both).unwrap_err();
+    assert!(error.to_string().contains("maxRecordsPerFile is set too"), "{error}");
+    assert!(message("json", "compactRetention", "1h").contains("without compactAfterFiles"));
+    assert!(message("orc", "compression", "lzo").contains("zlib"));
+    assert!(message("file", "format", "xml").contains("parquet, json, csv, text, avro or orc"));
     assert!(message("text", "path", "").contains("empty"));
     let mut text = spec("file", "x");
     text.options.set("format", "text");
@@ -322,9 +383,15 @@ fn partitions_are_folders_and_their_orphans_are_removed() {
         fs::write(folder.path().join(&name), "9\n").unwrap();
         folder.path().join(name)
     });
-    drop(factory.open(&spec, context(1)).unwrap());
-    assert!(orphans.iter().all(|orphan| !orphan.exists()), "of the newest batch, and of one that never came");
+    let mut sink = factory.open(&spec, context(1)).unwrap();
+    assert_eq!(
+        orphans.each_ref().map(|orphan| orphan.exists()),
+        [false, true],
+        "batch 1 may still come from elsewhere"
+    );
     assert_eq!(committed(files.as_ref()).concat(), b"1\n3\n2\n4\n");
+    assert_eq!(add(sink.as_mut(), 1, &[keyed(&[Some("a")], &["5"])]).unwrap(), 1);
+    assert!(!orphans[1].exists(), "it came, without the file");
     let error = factory.check_columns(&spec, &rich().schema()).unwrap_err();
     assert!(error.to_string().contains("names column `k`"), "{error}");
 }

@@ -1,7 +1,7 @@
 //! The options of the Delta source, with Delta's names and defaults.
 
 use crate::{SourceError, SourceSpec};
-use millstream_client::delta::{is_store_option, store_options};
+use millstream_client::store_options::{store_option_names, store_options, with_host_options};
 use millstream_common::{Options, ReadLimit};
 
 const KNOWN: [&str; 8] = [
@@ -42,18 +42,18 @@ pub(super) struct DeltaConfig {
 }
 
 impl DeltaConfig {
-    pub(super) fn new(spec: &SourceSpec) -> Result<Self, SourceError> {
+    /// Checks the options; `host` is what the host says of object stores.
+    pub(super) fn new(spec: &SourceSpec, host: &[(String, String)]) -> Result<Self, SourceError> {
         let owner = format!("source `{}`", spec.name);
         let owner = owner.as_str();
         let options = &spec.options;
-        let store = options.iter().map(|(name, _)| name).filter(|name| is_store_option(name));
-        let known: Vec<&str> = KNOWN.iter().copied().chain(store).collect();
-        options.only(owner, &known)?;
+        let path = options.require(owner, "path")?;
+        let store = store_option_names(path, options);
+        options.only(owner, &[&KNOWN[..], &store].concat())?;
         if spec.schema.is_some() {
             let reason = "a Delta table has a schema of its own; declare none".to_owned();
             return Err(SourceError::Schema { name: spec.name.clone(), reason });
         }
-        let path = options.require(owner, "path")?;
         if path.trim().is_empty() {
             return Err(Options::invalid(owner, "path", path, "it cannot be empty").into());
         }
@@ -81,7 +81,7 @@ impl DeltaConfig {
         };
         Ok(Self {
             path: path.to_owned(),
-            store: store_options(options),
+            store: with_host_options(path, host, store_options(path, options)),
             start,
             limit: ReadLimit::MaxFiles(files.unwrap_or(1000)),
             max_bytes: bytes.unwrap_or(u64::MAX),

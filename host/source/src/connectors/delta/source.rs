@@ -4,7 +4,7 @@ use super::commit::{self, Hindrance};
 use super::config::{DeltaConfig, Start};
 use super::files::{self, DataFile, FileReader};
 use super::offset::DeltaOffset;
-use crate::{Offset, Source, SourceContext, SourceError, SourceFactory, SourceSpec, sealed};
+use crate::{Offset, Source, SourceContext, SourceError, SourceFactory, SourceSettings, SourceSpec, sealed};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use delta_kernel::Engine;
@@ -19,8 +19,11 @@ use std::sync::Arc;
 const START: &str = "starting-version";
 
 /// Makes Delta sources.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct DeltaSourceFactory;
+#[derive(Clone, Default)]
+pub struct DeltaSourceFactory {
+    /// What the host says of object stores.
+    object_store: Vec<(String, String)>,
+}
 
 /// An open table that a stream can be made of.
 struct Opened {
@@ -31,8 +34,8 @@ struct Opened {
 }
 
 impl DeltaSourceFactory {
-    fn open_table(spec: &SourceSpec) -> Result<Opened, SourceError> {
-        let config = DeltaConfig::new(spec)?;
+    fn open_table(&self, spec: &SourceSpec) -> Result<Opened, SourceError> {
+        let config = DeltaConfig::new(spec, &self.object_store)?;
         let failed = |error: DeltaError| SourceError::Unavailable {
             name: spec.name.clone(),
             action: "open",
@@ -58,16 +61,20 @@ impl DeltaSourceFactory {
 impl SourceFactory for DeltaSourceFactory {
     /// Looks at the table's log: its schema is there and nowhere else.
     fn schema(&self, spec: &SourceSpec) -> Result<SchemaRef, SourceError> {
-        Ok(Self::open_table(spec)?.schema)
+        Ok(self.open_table(spec)?.schema)
+    }
+
+    fn with_settings(&self, settings: &SourceSettings) -> Option<Arc<dyn SourceFactory>> {
+        Some(Arc::new(Self { object_store: settings.object_store.clone() }))
     }
 
     fn place(&self, spec: &SourceSpec) -> Option<String> {
-        let config = DeltaConfig::new(spec).ok()?;
+        let config = DeltaConfig::new(spec, &self.object_store).ok()?;
         Some(DeltaTable::open(&config.path, &config.store).ok()?.place().to_owned())
     }
 
     fn open(&self, spec: &SourceSpec, context: SourceContext) -> Result<Box<dyn Source>, SourceError> {
-        let Opened { config, table, snapshot, schema } = Self::open_table(spec)?;
+        let Opened { config, table, snapshot, schema } = self.open_table(spec)?;
         let name = spec.name.clone();
         let first = match config.start {
             Start::Table(_) => None,

@@ -88,7 +88,7 @@ fn context(files: &Arc<MemoryFiles>) -> SourceContext {
 }
 
 fn open(spec: &SourceSpec) -> Box<dyn Source> {
-    DeltaSourceFactory.open(spec, context(&Arc::default())).unwrap_or_else(|error| panic!("{error:?}"))
+    DeltaSourceFactory::default().open(spec, context(&Arc::default())).unwrap_or_else(|error| panic!("{error:?}"))
 }
 
 /// The next batch by the source's own limit: its end, and its rows.
@@ -110,7 +110,7 @@ fn it_keeps_the_contract() {
     let spec = table.spec(&[]);
     let mut number = 0;
     source(&mut Subject {
-        factory: Arc::new(DeltaSourceFactory),
+        factory: Arc::new(DeltaSourceFactory::default()),
         spec,
         feed: &mut || {
             number += 2;
@@ -151,10 +151,10 @@ fn a_stream_begins_where_it_is_told_to() {
     assert_eq!(rows, ["1|v1|p"]);
     let files = Arc::new(MemoryFiles::default());
     let spec = table.spec(&[("startingVersion", "latest")]);
-    let mut source = DeltaSourceFactory.open(&spec, context(&files)).unwrap();
+    let mut source = DeltaSourceFactory::default().open(&spec, context(&files)).unwrap();
     assert_eq!(next(source.as_mut(), None).unwrap().0, None);
     table.append(&[3]);
-    let mut source = DeltaSourceFactory.open(&spec, context(&files)).unwrap();
+    let mut source = DeltaSourceFactory::default().open(&spec, context(&files)).unwrap();
     let (_, rows) = next(source.as_mut(), None).unwrap();
     assert_eq!(rows, ["3|v3|p"], "it is remembered where the newest was");
 }
@@ -209,8 +209,8 @@ fn what_is_gone_damaged_or_changed_is_named() {
     assert!(error.to_string().contains("its column `id` of type string"), "{error}");
     let mut spec = table.spec(&[]);
     spec.options.set("path", "/nowhere/at/all");
-    let error = DeltaSourceFactory.schema(&spec).unwrap_err();
+    let error = DeltaSourceFactory::default().schema(&spec).unwrap_err();
     assert_eq!(error.to_string(), "source `t` cannot open `/nowhere/at/all`");
     spec.options.set("maxFilesPerTrigger", "0");
-    assert!(DeltaSourceFactory.schema(&spec).is_err());
+    assert!(DeltaSourceFactory::default().schema(&spec).is_err());
 }

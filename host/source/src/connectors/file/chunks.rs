@@ -1,8 +1,10 @@
 //! Text in pieces that end where a line ends.
 //!
-//! Rule of its life: when the text breaks off with an error, the whole lines before it come first, then the error.
+//! Rule of its life: when the text breaks off with an error, the whole lines before it come first, then the error. A line
+//! that no decoder would take is an error before it fills the memory.
 
-use std::io::{self, Read};
+use crate::decode::MAX_INPUT;
+use std::io::{self, ErrorKind, Read};
 
 /// How many bytes are read at once; a longer line makes it more.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -16,11 +18,13 @@ pub(super) struct Chunks<'a> {
     given: usize,
     at_end: bool,
     broken: Option<io::Error>,
+    /// How long a line may be.
+    longest: usize,
 }
 
 impl<'a> Chunks<'a> {
     pub(super) fn new(text: Box<dyn Read + Send + 'a>, separator: Option<&'a [u8]>) -> Self {
-        Self { text, separator, buffer: Vec::new(), given: 0, at_end: false, broken: None }
+        Self { text, separator, buffer: Vec::new(), given: 0, at_end: false, broken: None, longest: MAX_INPUT }
     }
 
     /// The next piece; none at the end.
@@ -43,6 +47,12 @@ impl<'a> Chunks<'a> {
             }
             if self.at_end {
                 return Ok(None);
+            }
+            if self.buffer.len() > self.longest {
+                let reason = format!("a line is longer than {} bytes", self.longest);
+                self.broken = Some(io::Error::new(ErrorKind::InvalidData, reason));
+                self.buffer.clear();
+                continue;
             }
             // Grows with the buffer, so that one very long line costs no more than its length.
             let wanted = self.buffer.len().max(CHUNK_BYTES);
@@ -92,6 +102,18 @@ mod tests {
         let mut chunks = Chunks::new(Box::new(Broken(b"a\nb\nhalf")), None);
         assert_eq!(chunks.next_chunk().unwrap(), Some(&b"a\nb\n"[..]));
         assert!(chunks.next_chunk().is_err());
+        assert_eq!(chunks.next_chunk().unwrap(), None);
+    }
+
+    #[test]
+    fn a_line_without_end_is_an_error_and_does_not_fill_the_memory() {
+        let text = io::Cursor::new(b"a\n").chain(io::repeat(b'x'));
+        let mut chunks = Chunks::new(Box::new(text), None);
+        chunks.longest = 4 << 20;
+        assert_eq!(chunks.next_chunk().unwrap(), Some(&b"a\n"[..]));
+        let error = chunks.next_chunk().unwrap_err();
+        assert!(error.to_string().contains("longer than 4194304 bytes"), "{error}");
+        assert!(chunks.buffer.capacity() < 32 << 20);
         assert_eq!(chunks.next_chunk().unwrap(), None);
     }
 }

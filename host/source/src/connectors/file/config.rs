@@ -5,6 +5,7 @@ use crate::decode::{CsvOptions, JsonOptions, scalar};
 use crate::{SourceError, SourceSpec};
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use glob::Pattern;
+use millstream_client::store_options::{store_option_names, store_options};
 use millstream_common::{Options, ReadLimit, duration};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -141,8 +142,6 @@ const KNOWN: [&str; 22] = [
     "inferSchema",
     "format",
 ];
-/// How options of object stores begin.
-const OF_STORES: [&str; 6] = ["aws_", "google_", "azure_", "allow_http", "timeout", "connect_timeout"];
 /// How large a file may become when it is decompressed: 4 GiB.
 const MAX_DECOMPRESSED: u64 = 4 << 30;
 
@@ -157,7 +156,7 @@ impl FileConfig {
             None => FileFormat::parse(owner, options.require(owner, "format")?)?,
         };
         let location = options.require(owner, "path")?;
-        let store_options = only_known(owner, options, format, is_stored(location))?;
+        let store_options = only_known(owner, options, format, location)?;
         let path = place(owner, "path", location)?;
         Pattern::new(&path).map_err(|error| Options::invalid(owner, "path", &path, &error.to_string()))?;
         let limit = limit(owner, options)?;
@@ -214,7 +213,7 @@ fn only_known(
     owner: &str,
     options: &Options,
     format: FileFormat,
-    is_stored: bool,
+    location: &str,
 ) -> Result<Vec<(String, String)>, SourceError> {
     let of_format: &[&str] = match format {
         FileFormat::Text => &["wholetext", "lineSep"],
@@ -222,13 +221,9 @@ fn only_known(
         FileFormat::Csv => CsvOptions::KNOWN,
         FileFormat::Parquet | FileFormat::Avro | FileFormat::Orc => &[],
     };
-    let is_of_store =
-        |key: &str| is_stored && OF_STORES.iter().any(|start| key.to_ascii_lowercase().starts_with(start));
-    let of_store: Vec<(&str, &str)> = options.iter().filter(|(key, _)| is_of_store(key)).collect();
-    let names = of_store.iter().map(|(key, _)| *key);
-    let known: Vec<&str> = KNOWN.iter().chain(of_format).copied().chain(names).collect();
-    options.only(owner, &known)?;
-    Ok(of_store.into_iter().map(|(key, value)| (key.to_ascii_lowercase(), value.to_owned())).collect())
+    let of_store = store_option_names(location, options);
+    options.only(owner, &[&KNOWN[..], of_format, &of_store].concat())?;
+    Ok(store_options(location, options))
 }
 
 fn decoding(owner: &str, options: &Options, format: FileFormat) -> Result<Decoding, SourceError> {

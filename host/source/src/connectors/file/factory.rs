@@ -10,6 +10,7 @@ use super::source::FileSource;
 use super::verdicts::Verdicts;
 use crate::{Source, SourceContext, SourceError, SourceFactory, SourceSettings, SourceSpec};
 use arrow::datatypes::SchemaRef;
+use millstream_client::store_options::with_host_options;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -42,8 +43,8 @@ impl FileSourceFactory {
         if !config.is_stored() {
             return Ok(None);
         }
-        // What the query says comes last, and wins.
-        let options = [self.settings.object_store.as_slice(), &config.store_options].concat();
+        let own = config.store_options.clone();
+        let options = with_host_options(&config.path, &self.settings.object_store, own);
         let bucket = Bucket::open(&config.path, &options).map_err(|source| SourceError::Unavailable {
             name: spec.name.clone(),
             action: "open",
@@ -102,8 +103,8 @@ impl SourceFactory for FileSourceFactory {
                 source: "it does not exist".into(),
             });
         }
-        if config.clean != CleanSource::Off && listing::has_spark_log(&spec.name, &config, bucket.as_ref())? {
-            let reason = "the folder is the output of a Spark sink, whose log would name files that are gone";
+        if config.clean != CleanSource::Off && listing::output_log(&spec.name, &config, bucket.as_ref())?.is_some() {
+            let reason = "the folder is the output of a file sink, whose log would name files that are gone";
             let value = spec.options.get("cleanSource").unwrap_or_default();
             let owner = format!("source `{}`", spec.name);
             return Err(millstream_common::Options::invalid(&owner, "cleanSource", value, reason).into());

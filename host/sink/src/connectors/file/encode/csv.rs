@@ -11,7 +11,7 @@ use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
 /// The line of names, if there is to be one.
-pub(super) fn header(options: &CsvOptions, schema: &SchemaRef) -> Vec<u8> {
+pub(in super::super) fn header(options: &CsvOptions, schema: &SchemaRef) -> Vec<u8> {
     let mut text = String::new();
     if options.header {
         let names: Vec<Option<String>> = schema.fields().iter().map(|field| Some(field.name().clone())).collect();

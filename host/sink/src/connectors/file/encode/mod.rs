@@ -3,11 +3,12 @@
 //! An encoder takes rows until the sink finds the file long enough; how long it is by then is known without ending it.
 
 mod avro;
-mod csv;
-pub(crate) mod json;
+pub(super) mod csv;
+pub(super) mod orc;
 pub(crate) mod parquet;
 
 use super::config::Encoding;
+use crate::json;
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use flate2::Compression as Level;
@@ -34,6 +35,7 @@ pub(super) struct FileEncoder<'a> {
 enum Form {
     Parquet(Box<parquet::ParquetEncoder>),
     Avro(Box<avro::AvroEncoder>),
+    Orc(Box<orc::OrcEncoder>),
     Text(Vec<u8>),
     Gzip(Box<GzEncoder<Vec<u8>>>),
 }
@@ -46,6 +48,9 @@ impl<'a> FileEncoder<'a> {
                 Form::Parquet(Box::new(parquet::ParquetEncoder::new(*compression, schema)?))
             }
             Encoding::Avro { compression } => Form::Avro(Box::new(avro::AvroEncoder::new(*compression, schema)?)),
+            Encoding::Orc { compression, stripe_bytes } => {
+                Form::Orc(Box::new(orc::OrcEncoder::new(*compression, *stripe_bytes, schema)?))
+            }
             _ if gzip => Form::Gzip(Box::new(GzEncoder::new(Vec::new(), Level::default()))),
             _ => Form::Text(Vec::new()),
         };
@@ -61,11 +66,15 @@ impl<'a> FileEncoder<'a> {
         let text = match (self.encoding, &mut self.form) {
             (_, Form::Parquet(encoder)) => return encoder.write(rows),
             (_, Form::Avro(encoder)) => return encoder.write(rows),
-            (Encoding::Json { ignore_nulls }, _) => json::encode(*ignore_nulls, std::slice::from_ref(rows))?,
+            (_, Form::Orc(encoder)) => return encoder.write(rows),
+            (Encoding::Json { ignore_nulls }, _) => json::lines(
+                json::Form { ignore_nulls: *ignore_nulls, ..json::Form::SPARK },
+                std::slice::from_ref(rows),
+            )?,
             (Encoding::Csv(options), _) => csv::encode(options, rows)?,
             (Encoding::Text { separator }, _) => text(separator, rows),
             // These have forms of their own.
-            (Encoding::Parquet { .. } | Encoding::Avro { .. }, _) => Vec::new(),
+            (Encoding::Parquet { .. } | Encoding::Avro { .. } | Encoding::Orc { .. }, _) => Vec::new(),
         };
         self.append(&text)
     }
@@ -74,7 +83,7 @@ impl<'a> FileEncoder<'a> {
         match &mut self.form {
             Form::Text(bytes) => bytes.extend_from_slice(text),
             Form::Gzip(encoder) => encoder.write_all(text)?,
-            Form::Parquet(_) | Form::Avro(_) => {}
+            Form::Parquet(_) | Form::Avro(_) | Form::Orc(_) => {}
         }
         Ok(())
     }
@@ -84,6 +93,7 @@ impl<'a> FileEncoder<'a> {
         match &self.form {
             Form::Parquet(encoder) => encoder.bytes(),
             Form::Avro(encoder) => encoder.bytes(),
+            Form::Orc(encoder) => encoder.bytes(),
             Form::Text(bytes) => bytes.len(),
             Form::Gzip(encoder) => encoder.get_ref().len(),
         }
@@ -94,6 +104,7 @@ impl<'a> FileEncoder<'a> {
         match self.form {
             Form::Parquet(encoder) => encoder.finish(),
             Form::Avro(encoder) => encoder.finish(),
+            Form::Orc(encoder) => encoder.finish(),
             Form::Text(bytes) => Ok(bytes),
             Form::Gzip(encoder) => Ok(encoder.finish()?),
         }

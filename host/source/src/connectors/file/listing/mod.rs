@@ -2,10 +2,10 @@
 //!
 //! Rule of its life: a listing answers the files that are not seen yet; what it leaves out for the sake of speed is known to
 //! be unchanged. Names that begin with `_` or `.` belong to somebody's bookkeeping or are not finished. Where a folder holds
-//! the log of a Spark sink, that log decides.
+//! the log of a file sink, ours or Spark's, that log decides.
 
 mod local;
-mod spark_log;
+mod output_log;
 mod stored;
 
 use super::bucket::Bucket;
@@ -18,7 +18,7 @@ use glob::{MatchOptions, Pattern};
 use std::io;
 use std::sync::Arc;
 
-pub(super) use spark_log::is_there as has_spark_log;
+pub(super) use output_log::{Form, form as output_log};
 pub(super) use stored::prefix;
 
 /// How folders and patterns are compared.
@@ -48,13 +48,15 @@ pub(super) struct Lister {
     name: String,
     bucket: Option<Arc<Bucket>>,
     folders: local::Folders,
-    /// Whether a Spark sink decides which files there are; not known before there is one file.
-    has_spark_log: Option<bool>,
+    /// Whether the log of a sink decides which files there are; not known before there is one file.
+    log: Option<Option<Form>>,
+    /// The first batch of that log that was not looked at.
+    next_batch: u64,
 }
 
 impl Lister {
     pub(super) fn new(name: &str, bucket: Option<Arc<Bucket>>) -> Self {
-        Self { name: name.to_owned(), bucket, folders: local::Folders::default(), has_spark_log: None }
+        Self { name: name.to_owned(), bucket, folders: local::Folders::default(), log: None, next_batch: 0 }
     }
 
     /// The files that are new.
@@ -68,17 +70,21 @@ impl Lister {
 
     fn list_all(&mut self, config: &FileConfig, seen: &SeenFiles, now_ms: i64) -> Result<Listing, SourceError> {
         let mut sieve = Sieve { config, seen: Some(seen), listing: Listing::default() };
-        let has_spark_log = match self.has_spark_log {
+        let log = match self.log {
             Some(known) => known,
-            None => spark_log::is_there(&self.name, config, self.bucket.as_ref())?,
+            None => output_log::form(&self.name, config, self.bucket.as_ref())?,
         };
-        match &self.bucket {
-            _ if has_spark_log => spark_log::list(&self.name, config, self.bucket.as_ref(), &mut sieve)?,
-            Some(bucket) => stored::list(&self.name, config, bucket, &mut sieve)?,
-            None => self.folders.list(&self.name, config, now_ms, &mut sieve)?,
+        match (log, &self.bucket) {
+            (Some(form), bucket) => {
+                let from = (form, &mut self.next_batch);
+                output_log::list(&self.name, config, bucket.as_ref(), from, &mut sieve)?;
+            }
+            (None, Some(bucket)) => stored::list(&self.name, config, bucket, &mut sieve)?,
+            (None, None) => self.folders.list(&self.name, config, now_ms, &mut sieve)?,
         }
-        if has_spark_log || !sieve.listing.new.is_empty() {
-            self.has_spark_log = Some(has_spark_log);
+        // An output that has no batch yet may still get a log of the other form.
+        if !sieve.listing.new.is_empty() || self.next_batch > 0 {
+            self.log = Some(log);
         }
         Ok(sorted(config, sieve.listing))
     }
@@ -86,6 +92,7 @@ impl Lister {
     /// Says that files of the last listing were dropped: the next one must find them again.
     pub(super) fn forget(&mut self) {
         self.folders = local::Folders::default();
+        self.next_batch = 0;
     }
 }
 
@@ -96,10 +103,10 @@ pub(super) fn once(
     bucket: Option<&Arc<Bucket>>,
 ) -> Result<Vec<FoundFile>, SourceError> {
     let mut sieve = Sieve { config, seen: None, listing: Listing::default() };
-    match bucket {
-        _ if spark_log::is_there(name, config, bucket)? => spark_log::list(name, config, bucket, &mut sieve)?,
-        Some(bucket) => stored::list(name, config, bucket, &mut sieve)?,
-        None => local::Folders::default().list(name, config, 0, &mut sieve)?,
+    match (output_log::form(name, config, bucket)?, bucket) {
+        (Some(form), bucket) => output_log::list(name, config, bucket, (form, &mut 0), &mut sieve)?,
+        (None, Some(bucket)) => stored::list(name, config, bucket, &mut sieve)?,
+        (None, None) => local::Folders::default().list(name, config, 0, &mut sieve)?,
     }
     Ok(sorted(config, sieve.listing).new)
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::connectors::file::bucket::Bucket;
+use millstream_client::file_log::{CommittedBatch, CommittedFile, MergedFile, ReplacedFile, seal};
 
 #[test]
 fn folders_whose_names_are_pairs_are_columns() {
@@ -118,10 +119,114 @@ fn the_log_of_a_spark_sink_decides_which_files_there_are() {
     assert_eq!(drain(source.as_mut()), [["part 2", "part-0"]]);
     let clean = Options::new().with("cleanSource", "delete");
     let error = try_open(&spec("text", &folder, clean), &Arc::default()).err().unwrap();
-    assert!(error.to_string().contains("output of a Spark sink"), "{error}");
+    assert!(error.to_string().contains("output of a file sink"), "{error}");
     log("11", "v2\n".into());
     let (mut source, _) = open(&spec("text", &folder, Options::new()));
     assert!(matches!(source.latest_offset(None, ReadLimit::AllAvailable), Err(SourceError::Damaged { .. })));
+}
+
+/// A file, and those that it stands for.
+type Merged<'a> = (&'a str, &'a [&'a str]);
+
+/// Writes files `a` to `d`, each with its name as its row, and a log of ours in which `abc` stands for the first three.
+fn output(folder: &Path) -> impl Fn(u64, &[&str], &[Merged<'_>]) {
+    for name in ["a", "b", "c", "d", "orphan"] {
+        put(folder, name, name.as_bytes(), 1);
+    }
+    put(folder, "abc", b"a\nb\nc\n", 1);
+    let folder = folder.to_owned();
+    move |number: u64, files: &[&str], merged: &[Merged<'_>]| {
+        let file = |name: &str| CommittedFile { name: name.to_owned(), rows: 1, bytes: 1 };
+        let replaced = |name: &&str| ReplacedFile {
+            name: (*name).to_owned(),
+            bytes: 1,
+            committed_ms: i64::from(name.as_bytes()[0]),
+        };
+        let batch = CommittedBatch {
+            query: serde_json::from_str("\"00000000-0000-0000-0000-000000000001\"").unwrap(),
+            batch: millstream_common::BatchId(number),
+            rows: files.len() as u64,
+            files: files.iter().map(|name| file(name)).collect(),
+            merged: merged
+                .iter()
+                .map(|(name, of)| MergedFile { file: file(name), replaced: of.iter().map(replaced).collect() })
+                .collect(),
+            committed_ms: files.first().map_or(1_000, |name| i64::from(name.as_bytes()[0])),
+        };
+        put(&folder, &format!("_millstream/{number}.manifest"), &seal(&batch), 1);
+    }
+}
+
+#[test]
+fn the_log_of_our_own_sink_decides_and_files_that_were_put_together_bring_no_row_twice() {
+    let folder = TempDir::new().unwrap();
+    let spec = spec("text", &folder, Options::new().with("maxFilesPerTrigger", "2"));
+    let commit = output(folder.path());
+    put(folder.path(), "_millstream/owner", b"somebody", 1);
+    let (mut behind, _) = open(&spec);
+    assert_eq!(next(behind.as_mut(), None), None, "nothing is committed yet");
+    for (number, name) in ["a", "b", "c"].into_iter().enumerate() {
+        commit(number as u64, &[name], &[]);
+    }
+    let (mut whole, _) = open(&spec);
+    let first = next(behind.as_mut(), None).unwrap();
+    assert_eq!(all(behind.as_mut(), None, &first), ["a", "b"]);
+    assert_eq!(drain(whole.as_mut()), [vec!["a", "b"], vec!["c"]]);
+
+    commit(3, &["d"], &[("abc", &["a", "b", "c"])]);
+    let end = Some(offset(1));
+    let rest = next(whole.as_mut(), end.as_ref()).unwrap();
+    assert_eq!(all(whole.as_mut(), end.as_ref(), &rest), ["d"], "what was put together was read before");
+    let (mut fresh, _) = open(&spec);
+    assert_eq!(drain(fresh.as_mut()).concat(), ["a", "b", "c", "d"]);
+    // It has had two of the three, and starts again.
+    let files = Arc::new(MemoryFiles::default());
+    let mut partly = try_open(&spec, &files).unwrap();
+    fs::rename(folder.path().join("_millstream/3.manifest"), folder.path().join("later")).unwrap();
+    let first = next(partly.as_mut(), None).unwrap();
+    drop(partly);
+    fs::rename(folder.path().join("later"), folder.path().join("_millstream/3.manifest")).unwrap();
+    let mut partly = try_open(&spec, &files).unwrap();
+    let rest = next(partly.as_mut(), Some(&first)).unwrap();
+    assert_eq!(all(partly.as_mut(), Some(&first), &rest), ["c", "d"]);
+
+    fs::remove_file(folder.path().join("a")).unwrap();
+    fs::remove_file(folder.path().join("b")).unwrap();
+    fs::remove_file(folder.path().join("c")).unwrap();
+    let (mut late, _) = open(&spec);
+    assert_eq!(drain(late.as_mut()).concat(), ["a", "b", "c", "d"], "the small ones are not needed");
+    put(folder.path(), "_millstream/4.manifest", b"millstream-sink 1 crc32 00000000\n{}\n", 1);
+    let (mut damaged, _) = open(&spec);
+    let error = damaged.latest_offset(None, ReadLimit::AllAvailable).unwrap_err();
+    assert!(matches!(error, SourceError::Damaged { .. }), "{error}");
+}
+
+#[test]
+fn a_line_of_sparks_log_can_stand_for_others() {
+    let folder = TempDir::new().unwrap();
+    let root = folder.path().to_str().unwrap().to_owned();
+    for name in ["a", "b"] {
+        put(folder.path(), name, name.as_bytes(), 1);
+    }
+    put(folder.path(), "ab", b"a\nb\n", 1);
+    let line = |name: &str, time: u64, more: &str| {
+        format!(
+            "{{\"path\":\"file://{root}/{name}\",\"size\":3,\"isDir\":false,\"modificationTime\":{time},\
+             \"blockReplication\":1,\"blockSize\":33554432,\"action\":\"add\"{more}}}\n"
+        )
+    };
+    put(folder.path(), "_spark_metadata/0", format!("v1\n{}", line("a", 1, "")).as_bytes(), 1);
+    let (mut source, _) = open(&spec("text", &folder, Options::new()));
+    let first = next(source.as_mut(), None).unwrap();
+    assert_eq!(all(source.as_mut(), None, &first), ["a"]);
+    let of = |name: &str, time: u64| format!("{{\"name\":\"{name}\",\"bytes\":1,\"committedMs\":{time}}}");
+    let more = format!(",\"replaced\":[{},{}],\"replacedAt\":3", of("a", 1), of("b", 2));
+    put(folder.path(), "_spark_metadata/1.compact", format!("v1\n{}", line("ab", 2, &more)).as_bytes(), 1);
+    fs::remove_file(folder.path().join("_spark_metadata/0")).unwrap();
+    let second = next(source.as_mut(), Some(&first)).unwrap();
+    assert_eq!(all(source.as_mut(), Some(&first), &second), ["b"]);
+    let (mut fresh, _) = open(&spec("text", &folder, Options::new()));
+    assert_eq!(drain(fresh.as_mut()), [["a", "b"]]);
 }
 
 #[test]
