@@ -5,6 +5,8 @@
 //!
 //! Rule of its life: whatever becomes of the test program, its brokers end with it, and so do their folders.
 //!
+//! [`RegistryServer`] is a schema registry that ends in the same way; `MILLSTREAM_TEST_SCHEMA_REGISTRY` names another one.
+//!
 //! With `MILLSTREAM_TEST_KAFKA` set to the addresses of other brokers, [`Kafka::shared`] is those; what kills brokers is
 //! then left out, with a line that says so.
 
@@ -15,7 +17,9 @@ mod jars;
 mod node;
 pub mod proof;
 mod records;
+mod schema_registry;
 mod topics;
 
 pub use cluster::Kafka;
 pub use records::{Isolation, Record};
+pub use schema_registry::RegistryServer;

@@ -23,6 +23,7 @@ mod order;
 mod overload;
 mod planner;
 mod prepared;
+mod protobuf;
 mod registry;
 mod structs;
 mod syntax;
@@ -39,7 +40,7 @@ pub(crate) use syntax::rewrite_nested_syntax;
 /// The functions that work row by row.
 pub(crate) fn scalar_functions(settings: &SqlSettings) -> Vec<Arc<ScalarUDF>> {
     let plain = [arrays::definitions(), json::definitions(), maps::definitions(), structs::definitions()].concat();
-    let prepared = [avro::definitions(), json::prepared_definitions()].concat();
+    let prepared = [avro::definitions(), json::prepared_definitions(), protobuf::definitions()].concat();
     let plain = plain.into_iter().map(|definition| function::function(definition, settings.ansi));
     plain.chain(prepared.into_iter().map(prepared::prepared_function)).collect()
 }

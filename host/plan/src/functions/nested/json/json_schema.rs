@@ -1,7 +1,7 @@
 //! The type that a JSON Schema gives to its texts.
 //!
-//! Pure functions over its JSON. Objects with named properties are structs, in the order of the names as the schema has
-//! them; objects with `additionalProperties` of one type and no names are maps; texts are STRING whatever their format is;
+//! Pure functions over its JSON. Objects with named properties are structs, in alphabetical order, since properties have
+//! none; objects with `additionalProperties` of one type and no names are maps; texts are STRING whatever their format is;
 //! `null` beside one other type says nothing, since everything may be null. References are followed inside of the schema. What
 //! says less than one type is refused.
 
@@ -128,12 +128,9 @@ mod tests {
             "more":{"type":"object","additionalProperties":{"type":"boolean"}},
             "note":{"oneOf":[{"type":"null"},{"type":"string"}]}},
             "definitions":{"User":{"type":"object","properties":{"name":{"type":"string"}}}}}"##;
-        let found = type_of(schema).unwrap();
-        let DataType::Struct(fields) = &found else { panic!("{found}") };
-        assert_eq!(fields.len(), 7);
         assert_type(
             schema,
-            "id BIGINT, at STRING, price DOUBLE, tags ARRAY<STRING>, who STRUCT<name: STRING>, more MAP<STRING, BOOLEAN>, note STRING",
+            "at STRING, id BIGINT, more MAP<STRING, BOOLEAN>, note STRING, price DOUBLE, tags ARRAY<STRING>, who STRUCT<name: STRING>",
         );
         assert_type(r#"{"type":"integer"}"#, "BIGINT");
     }

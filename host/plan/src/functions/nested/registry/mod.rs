@@ -13,7 +13,7 @@ mod options;
 mod references;
 
 pub(super) use groups::{Group, groups};
-pub(super) use options::{Meaning, SUBJECT_OPTIONS, call, flag};
+pub(super) use options::{Meaning, SUBJECT_OPTIONS, call, flag, options};
 pub(super) use references::with_references;
 
 use datafusion::common::Result;
