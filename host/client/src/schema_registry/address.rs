@@ -85,6 +85,11 @@ impl RegistryAddress {
         self.url.as_str().trim_end_matches('/')
     }
 
+    /// Whether it is asked over TLS.
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.url.scheme() == "https"
+    }
+
     /// The address of something that the registry keeps, a name for each folder of the path.
     pub(super) fn at(&self, path: &[&str]) -> Url {
         let mut url = self.url.clone();

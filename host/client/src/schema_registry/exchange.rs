@@ -104,6 +104,8 @@ fn client(address: &RegistryAddress) -> Result<Client, RegistryError> {
     let wrong = |reason: String| RegistryError::Address { place: address.place().to_owned(), reason };
     let mut builder = Client::builder()
         .redirect(Policy::none())
+        // Reading the system's authorities takes longer than a question without TLS.
+        .tls_built_in_root_certs(address.is_encrypted())
         .connect_timeout(address.connect_timeout)
         .timeout(address.connect_timeout.saturating_add(address.read_timeout));
     if let Some(file) = &address.authorities {

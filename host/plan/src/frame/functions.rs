@@ -254,3 +254,23 @@ fn of_subject(function: &str, value: Column, (name, place): (&str, &str), option
     }
     Column::call(function, arguments, false)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_prepared_from_constants_is_the_call_that_sql_has() {
+        let text = |column: Column| column.into_expr().unwrap().to_string();
+        let options = [("mode", "PERMISSIVE"), ("version", "3")];
+        assert_eq!(
+            text(from_avro_subject(expr("v"), "s", "http://r", &options)),
+            "from_avro(v, 's', 'http://r', map('mode', 'PERMISSIVE', 'version', '3'))"
+        );
+        assert_eq!(text(to_avro_subject(expr("v"), "s", "http://r", &[])), "to_avro(v, 's', 'http://r')");
+        assert_eq!(text(from_json_subject(expr("v"), "s", "http://r", &[])), "from_json(v, 's', 'http://r')");
+        assert_eq!(text(from_protobuf(expr("v"), "M", "m.desc", &[])), "from_protobuf(v, 'M', 'm.desc')");
+        assert_eq!(text(to_protobuf(expr("v"), "M", "m.desc", &[])), "to_protobuf(v, 'M', 'm.desc')");
+        assert_eq!(text(to_avro(from_avro(expr("v"), "long"))), "to_avro(from_avro(v, 'long'))");
+    }
+}
