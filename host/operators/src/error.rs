@@ -88,9 +88,9 @@ impl OperatorError {
     /// Wraps an error of an expression, looking inside for an error of ours that travelled through DataFusion.
     pub fn from_expression(operator: &str, error: DataFusionError) -> Self {
         let operator = operator.to_owned();
-        match unwrap_external::<WasmError>(Box::new(error)) {
+        match unwrap_external::<WasmError>(error) {
             Ok(source) => Self::Plugin { operator, source },
-            Err(other) => match unwrap_external::<Hinted>(other) {
+            Err(other) => match unwrap_external::<Hinted>(*other) {
                 Ok(source) => Self::Outside { operator, source },
                 Err(source) => Self::Expression { operator, source },
             },
@@ -100,15 +100,13 @@ impl OperatorError {
 
 /// Finds the error that a function handed to DataFusion as `External`. The only place that takes errors out of
 /// DataFusion's chain.
-fn unwrap_external<E: std::error::Error + 'static>(
-    error: Box<DataFusionError>,
-) -> Result<Box<E>, Box<DataFusionError>> {
-    match *error {
+fn unwrap_external<E: std::error::Error + 'static>(error: DataFusionError) -> Result<Box<E>, Box<DataFusionError>> {
+    match error {
         DataFusionError::External(inner) => {
             inner.downcast::<E>().map_err(|other| Box::new(DataFusionError::External(other)))
         }
         DataFusionError::Context(text, inner) => {
-            unwrap_external(inner).map_err(|inner| Box::new(DataFusionError::Context(text, inner)))
+            unwrap_external(*inner).map_err(|inner| Box::new(DataFusionError::Context(text, inner)))
         }
         other => Err(Box::new(other)),
     }

@@ -44,7 +44,7 @@ fn prepare(asked: &Asked<'_>) -> Result<Arc<dyn Work>> {
     let (meaning, options) = call(asked, &["mode", "avroSchema"], &subject_options)?;
     let fail_fast = flag(&name, &options, true)?;
     let given = options.get("avroSchema").map(|schema| read(&name, schema)).transpose()?;
-    let refused = |error| plan_datafusion_err!("[INVALID_AVRO_SCHEMA] `{name}`: {error}");
+    let refused = |error: DataFusionError| plan_datafusion_err!("[INVALID_AVRO_SCHEMA] `{name}`: {}", error.message());
     Ok(match meaning {
         Meaning::Schema(schema) => {
             let decoding = Decoding::new(0, read(&name, schema)?, given).map_err(refused)?;
@@ -115,7 +115,7 @@ fn malformed(name: &str, fail_fast: bool) -> impl FnMut(&[u8], DataFusionError) 
         exec_err!(
             "[MALFORMED_AVRO_MESSAGE] `{name}` cannot read {} bytes in mode FAILFAST: {}; with the option mode = PERMISSIVE they are null",
             bytes.len(),
-            error.strip_backtrace()
+            error.message()
         )
     }
 }
@@ -146,11 +146,10 @@ impl Framed {
             return Ok(exec_err!("schema {id} is in {}, not in AVRO", schema.kind));
         }
         let text = with_references(self.registry.client(), &schema)?;
-        let made = read(&self.name, &text)
-            .and_then(|written| Decoding::new(id, written, Some(self.wanted.clone())))
-            .map_err(|error| {
-                exec_datafusion_err!("schema {id} cannot be read as the query wants it: {}", error.strip_backtrace())
-            });
+        let made =
+            read(&self.name, &text).and_then(|written| Decoding::new(id, written, Some(self.wanted.clone()))).map_err(
+                |error| exec_datafusion_err!("schema {id} cannot be read as the query wants it: {}", error.message()),
+            );
         Ok(made.map(|made| {
             let made = Arc::new(made);
             let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
@@ -172,7 +171,9 @@ impl Framed {
             ));
         };
         match self.decoding(id)? {
-            Ok(decoding) => decoding.decode(&group.pieces, column, malformed),
+            Ok(decoding) => decoding.decode(&group.pieces, column, |bytes, error| {
+                malformed(bytes, exec_datafusion_err!("they are no value of schema {id}: {}", error.message()))
+            }),
             Err(error) => all(error),
         }
     }

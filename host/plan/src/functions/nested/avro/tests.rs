@@ -61,6 +61,24 @@ fn a_newer_schema_reads_what_an_older_one_wrote() {
 }
 
 #[test]
+fn a_newer_schema_may_have_wider_types_and_other_names() {
+    for (bytes, written, wanted, value) in [
+        ("0A", r#""int""#, r#""long""#, json!(5)),
+        ("0A", r#""int""#, r#""double""#, json!(5.0)),
+        ("06666F6F", r#""string""#, r#"["null","string"]"#, json!("foo")),
+        (
+            "0A",
+            r#"{"type":"record","name":"R","fields":[{"name":"a","type":"long"}]}"#,
+            r#"{"type":"record","name":"R","fields":[{"name":"b","aliases":["a"],"type":"long"}]}"#,
+            json!({"b": 5}),
+        ),
+    ] {
+        let call = format!("from_avro(X'{bytes}', '{written}', map('avroSchema', '{wanted}'))");
+        assert_eq!(value_of(&call), value, "{written} as {wanted}");
+    }
+}
+
+#[test]
 fn what_cannot_be_read_is_said_when_the_query_is_planned() {
     assert!(error_of("from_avro(X'00', 'not a schema')").contains("INVALID_AVRO_SCHEMA"));
     assert!(error_of("from_avro(X'00', '\"long\"', map('framing', 'x'))").contains("avroSchema"));

@@ -91,7 +91,7 @@ fn registered(asked: &Asked<'_>, registry: &Registry, options: &Options) -> Resu
     };
     // Whatever is wrong with it is told before anybody else sees it.
     encoder(asked.value, &read(asked.name, &own)?)
-        .map_err(|error| plan_datafusion_err!("[INVALID_AVRO_SCHEMA] `{}`: {error}", asked.name))?;
+        .map_err(|error| plan_datafusion_err!("[INVALID_AVRO_SCHEMA] `{}`: {}", asked.name, error.message()))?;
     let schema = client::Schema::avro(own.clone());
     if let Some(id) = registry.client().find(&registry.subject, &schema).map_err(failed)? {
         return Ok((id, own));
@@ -133,7 +133,8 @@ fn newest(name: &str, registry: &Registry, options: &Options) -> Result<Option<(
 }
 
 fn work(name: String, value: &DataType, schema: &AvroSchema, id: Option<u32>) -> Result<Arc<dyn Work>> {
-    encoder(value, schema).map_err(|error| plan_datafusion_err!("[INVALID_AVRO_SCHEMA] `{name}`: {error}"))?;
+    encoder(value, schema)
+        .map_err(|error| plan_datafusion_err!("[INVALID_AVRO_SCHEMA] `{name}`: {}", error.message()))?;
     Ok(Arc::new(ToAvro { name, schema: Arc::new(schema_of(value, schema)), header: id.map(header) }))
 }
 

@@ -71,7 +71,7 @@ impl Work for FromProtobuf {
             .collect();
         match records(&cells, &self.shape) {
             Ok(built) => Ok(built),
-            Err(error) if self.fail_fast => Err(self.malformed(&error.strip_backtrace())),
+            Err(error) if self.fail_fast => Err(self.malformed(&error.message())),
             Err(_) => self.one_by_one(bytes, &cells),
         }
     }

@@ -82,7 +82,7 @@ impl Work for ToProtobuf {
                     "[UNABLE_TO_CONVERT_TO_PROTOBUF_MESSAGE_TYPE] `{}` cannot write a `{}`: {}",
                     self.name,
                     self.message,
-                    error.strip_backtrace()
+                    error.message()
                 )
             })?;
             total = total.saturating_add(written.len());
