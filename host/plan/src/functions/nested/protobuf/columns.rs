@@ -86,7 +86,7 @@ fn maps(values: &[Option<&Value>], key: &Shape, value: &Shape) -> Result<ArrayRe
         let entries = found.and_then(Value::as_map);
         valid.push(entries.is_some());
         let mut entries: Vec<_> = entries.into_iter().flatten().collect();
-        entries.sort_by(|(left, _), (right, _)| left.cmp(right));
+        entries.sort_by_key(|(key, _)| *key);
         for (key, value) in entries {
             keys.push(Value::from(key.clone()));
             inner.push(Some(value));
