@@ -2,7 +2,7 @@
 
 use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
-use millstream_common::{Fault, Hint};
+use millstream_common::{Fault, Hint, Hinted};
 use millstream_state::StateError;
 use millstream_wasm::WasmError;
 
@@ -27,6 +27,15 @@ pub enum OperatorError {
         /// What the plugin did.
         #[source]
         source: Box<WasmError>,
+    },
+    /// What a function of SQL needs from outside could not be had.
+    #[error("{operator} failed for want of something outside")]
+    Outside {
+        /// The operator.
+        operator: String,
+        /// What was wanted.
+        #[source]
+        source: Box<Hinted>,
     },
     /// A function of the program that embeds the host failed.
     #[error("{operator} failed in a function of the program")]
@@ -76,25 +85,28 @@ pub enum OperatorError {
 }
 
 impl OperatorError {
-    /// Wraps an error of an expression, looking inside for an error of a plugin that travelled through DataFusion.
+    /// Wraps an error of an expression, looking inside for an error of ours that travelled through DataFusion.
     pub fn from_expression(operator: &str, error: DataFusionError) -> Self {
         let operator = operator.to_owned();
-        match unwrap_plugin_error(error) {
+        match unwrap_external::<WasmError>(error) {
             Ok(source) => Self::Plugin { operator, source },
-            Err(source) => Self::Expression { operator, source },
+            Err(other) => match unwrap_external::<Hinted>(*other) {
+                Ok(source) => Self::Outside { operator, source },
+                Err(source) => Self::Expression { operator, source },
+            },
         }
     }
 }
 
-/// Finds the plugin error that a function handed to DataFusion as `External`. The only place that takes errors out of
+/// Finds the error that a function handed to DataFusion as `External`. The only place that takes errors out of
 /// DataFusion's chain.
-fn unwrap_plugin_error(error: DataFusionError) -> Result<Box<WasmError>, Box<DataFusionError>> {
+fn unwrap_external<E: std::error::Error + 'static>(error: DataFusionError) -> Result<Box<E>, Box<DataFusionError>> {
     match error {
         DataFusionError::External(inner) => {
-            inner.downcast::<WasmError>().map_err(|other| Box::new(DataFusionError::External(other)))
+            inner.downcast::<E>().map_err(|other| Box::new(DataFusionError::External(other)))
         }
         DataFusionError::Context(text, inner) => {
-            unwrap_plugin_error(*inner).map_err(|inner| Box::new(DataFusionError::Context(text, inner)))
+            unwrap_external(*inner).map_err(|inner| Box::new(DataFusionError::Context(text, inner)))
         }
         other => Err(Box::new(other)),
     }
@@ -109,6 +121,7 @@ impl Hint for OperatorError {
             Self::Misfit { .. } => Fault::Bug,
             Self::StateRow { .. } => Fault::Corrupt,
             Self::Plugin { source, .. } => source.fault(),
+            Self::Outside { source, .. } => source.fault(),
             Self::State { source, .. } => source.fault(),
         }
     }
@@ -120,6 +133,7 @@ impl Hint for OperatorError {
             }
             Self::Expression { .. } | Self::Function { .. } | Self::Misfit { .. } | Self::StateRow { .. } => None,
             Self::Plugin { source, .. } => source.hint(),
+            Self::Outside { source, .. } => source.hint(),
             Self::State { source, .. } => source.hint(),
         }
     }

@@ -1,7 +1,7 @@
 //! Why a query is refused.
 
 use datafusion::error::DataFusionError;
-use millstream_common::{Fault, Hint};
+use millstream_common::{Fault, Hint, Hinted, describe_chain};
 
 /// A query cannot be planned as a stream.
 #[derive(Debug, thiserror::Error)]
@@ -12,6 +12,16 @@ pub enum PlanError {
     Sql {
         /// What the planner said, in one line.
         message: String,
+    },
+    /// What a function of the query needs from outside when it is planned could not be had.
+    #[error("the query cannot be planned: {message}")]
+    Outside {
+        /// What could not be had and why, in one line.
+        message: String,
+        /// Who must act.
+        fault: Fault,
+        /// The way out.
+        hint: Option<String>,
     },
     /// A method of a frame was given something that does not fit.
     #[error("{method} cannot be planned: {message}")]
@@ -50,6 +60,9 @@ pub enum PlanError {
 impl PlanError {
     /// An error of DataFusion's planner, in one line.
     pub fn from_datafusion(error: &DataFusionError) -> Self {
+        if let Some(found) = Hinted::find(error) {
+            return Self::Outside { message: describe_chain(found), fault: found.fault(), hint: found.hint() };
+        }
         let text = error.strip_backtrace();
         Self::Sql { message: text.lines().map(str::trim).collect::<Vec<_>>().join(" ") }
     }
@@ -57,12 +70,16 @@ impl PlanError {
 
 impl Hint for PlanError {
     fn fault(&self) -> Fault {
-        Fault::Query
+        match self {
+            Self::Outside { fault, .. } => *fault,
+            _ => Fault::Query,
+        }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
             Self::Unsupported { hint, .. } => Some(hint.clone()),
+            Self::Outside { hint, .. } => hint.clone(),
             Self::AmbiguousUid { .. } => {
                 Some("put each stateful part into a WITH clause of its own name: its uid is made from that name".into())
             }

@@ -1,4 +1,4 @@
-//! Where the program is: the jars that `./x toolchain` has fetched.
+//! Where the programs are: the jars that `./x toolchain` has fetched.
 
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
@@ -8,13 +8,29 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// When nobody has fetched them.
 pub(crate) fn class_path() -> Result<String> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let cache = || variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
-    let toolchains = variable("MILLSTREAM_TOOLCHAINS").or_else(|| Some(cache()?.join("millstream/toolchains")));
-    match toolchains.map(|folder| folder.join("kafka")).filter(|folder| folder.join("installed").is_file()) {
+    match toolchain("kafka") {
         Some(folder) => Ok(format!("{}/*", folder.display())),
         None => bail!("Kafka is not here: run `./x toolchain`, which fetches it"),
     }
+}
+
+/// The program of the schema registry.
+///
+/// # Errors
+/// When nobody has fetched it.
+pub(crate) fn schema_registry() -> Result<PathBuf> {
+    match toolchain("schema-registry") {
+        Some(folder) => Ok(folder.join("registry.jar")),
+        None => bail!("the schema registry is not here: run `./x toolchain`, which fetches it"),
+    }
+}
+
+/// The folder of something that was fetched.
+fn toolchain(name: &str) -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = || variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
+    let toolchains = variable("MILLSTREAM_TOOLCHAINS").or_else(|| Some(cache()?.join("millstream/toolchains")));
+    toolchains.map(|folder| folder.join(name)).filter(|folder| folder.join("installed").is_file())
 }
 
 /// The program that runs Java.

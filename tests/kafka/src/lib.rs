@@ -6,6 +6,8 @@
 //!
 //! Rule of its life: whatever becomes of the test program, its brokers end with it, and so do their folders.
 //!
+//! [`RegistryServer`] is a schema registry that ends in the same way; `MILLSTREAM_TEST_SCHEMA_REGISTRY` names another one.
+//!
 //! With `MILLSTREAM_TEST_KAFKA` set to the addresses of other brokers, [`Kafka::shared`] is those; what kills brokers is
 //! then left out, with a line that says so.
 
@@ -16,9 +18,11 @@ mod jars;
 mod node;
 pub mod proof;
 mod records;
+mod schema_registry;
 mod secured;
 mod topics;
 
 pub use cluster::{Kafka, Mortal};
 pub use records::{Isolation, Record};
+pub use schema_registry::RegistryServer;
 pub use secured::Secured;

@@ -17,7 +17,7 @@ const STOP: Duration = Duration::from_secs(30);
 
 /// Sends signals to the broker, one name per line; when its input ends, which happens however the test program ends, it
 /// kills the broker and removes the folder. A signal to the whole group does not end it before that.
-const KEEPER: &str = r#"
+pub(crate) const KEEPER: &str = r#"
 trap : HUP INT TERM
 "$@" >>"$KEPT/broker.log" 2>&1 </dev/null &
 broker=$!

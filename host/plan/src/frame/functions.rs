@@ -204,3 +204,73 @@ pub fn to_timestamp(column: impl Into<Column>, pattern: &str) -> Column {
 pub fn date_format(column: impl Into<Column>, pattern: &str) -> Column {
     Column::call("date_format", vec![column.into(), pattern.into_operand()], false)
 }
+
+/// The value that bytes in Avro's binary form have.
+pub fn from_avro(column: impl Into<Column>, schema: &str) -> Column {
+    Column::call("from_avro", vec![column.into(), schema.into_operand()], false)
+}
+
+/// In Avro's binary form, with the schema that Spark gives the type.
+pub fn to_avro(column: impl Into<Column>) -> Column {
+    Column::call("to_avro", vec![column.into()], false)
+}
+
+/// The value that framed bytes in Avro's binary form have, read as a subject of the schema registry at `address` says.
+pub fn from_avro_subject(column: impl Into<Column>, subject: &str, address: &str, options: &[(&str, &str)]) -> Column {
+    of_subject("from_avro", column.into(), (subject, address), options)
+}
+
+/// In Avro's binary form, framed and written as a subject of the schema registry at `address` says.
+pub fn to_avro_subject(column: impl Into<Column>, subject: &str, address: &str, options: &[(&str, &str)]) -> Column {
+    of_subject("to_avro", column.into(), (subject, address), options)
+}
+
+/// The value that framed JSON has, read as a subject of the schema registry at `address` says.
+pub fn from_json_subject(column: impl Into<Column>, subject: &str, address: &str, options: &[(&str, &str)]) -> Column {
+    of_subject("from_json", column.into(), (subject, address), options)
+}
+
+/// The struct that a message of Protocol Buffers is; `descriptor_set` is the path of a file.
+pub fn from_protobuf(
+    column: impl Into<Column>,
+    message: &str,
+    descriptor_set: &str,
+    options: &[(&str, &str)],
+) -> Column {
+    of_subject("from_protobuf", column.into(), (message, descriptor_set), options)
+}
+
+/// The message of Protocol Buffers that a struct is; `descriptor_set` is the path of a file.
+pub fn to_protobuf(column: impl Into<Column>, message: &str, descriptor_set: &str, options: &[(&str, &str)]) -> Column {
+    of_subject("to_protobuf", column.into(), (message, descriptor_set), options)
+}
+
+/// A function of a value, two constants and options.
+fn of_subject(function: &str, value: Column, (name, place): (&str, &str), options: &[(&str, &str)]) -> Column {
+    let mut arguments = vec![value, name.into_operand(), place.into_operand()];
+    if !options.is_empty() {
+        let pairs = options.iter().flat_map(|(key, value)| [key.into_operand(), value.into_operand()]);
+        arguments.push(Column::call("map", pairs.collect(), false));
+    }
+    Column::call(function, arguments, false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_prepared_from_constants_is_the_call_that_sql_has() {
+        let text = |column: Column| column.into_expr().unwrap().to_string();
+        let options = [("mode", "PERMISSIVE"), ("version", "3")];
+        assert_eq!(
+            text(from_avro_subject(expr("v"), "s", "http://r", &options)),
+            "from_avro(v, 's', 'http://r', map('mode', 'PERMISSIVE', 'version', '3'))"
+        );
+        assert_eq!(text(to_avro_subject(expr("v"), "s", "http://r", &[])), "to_avro(v, 's', 'http://r')");
+        assert_eq!(text(from_json_subject(expr("v"), "s", "http://r", &[])), "from_json(v, 's', 'http://r')");
+        assert_eq!(text(from_protobuf(expr("v"), "M", "m.desc", &[])), "from_protobuf(v, 'M', 'm.desc')");
+        assert_eq!(text(to_protobuf(expr("v"), "M", "m.desc", &[])), "to_protobuf(v, 'M', 'm.desc')");
+        assert_eq!(text(to_avro(from_avro(expr("v"), "long"))), "to_avro(from_avro(v, 'long'))");
+    }
+}

@@ -1,4 +1,4 @@
-//! Functions over arrays, maps, structs, JSON texts and Avro's bytes, with Spark's names and meaning.
+//! Functions over arrays, maps, structs, JSON texts, Avro's bytes and Protocol Buffers, with Spark's names and meaning.
 //!
 //! Where it stands: planning registers what is listed here and applies [`rewrite_nested_syntax`] to the syntax tree;
 //! every batch then runs the functions over Arrow columns. The pieces and their order:
@@ -22,6 +22,9 @@ mod maps;
 mod order;
 mod overload;
 mod planner;
+mod prepared;
+mod protobuf;
+mod registry;
 mod structs;
 mod syntax;
 #[cfg(test)]
@@ -36,11 +39,10 @@ pub(crate) use syntax::rewrite_nested_syntax;
 
 /// The functions that work row by row.
 pub(crate) fn scalar_functions(settings: &SqlSettings) -> Vec<Arc<ScalarUDF>> {
-    [arrays::definitions(), avro::definitions(), json::definitions(), maps::definitions(), structs::definitions()]
-        .concat()
-        .into_iter()
-        .map(|definition| function::function(definition, settings.ansi))
-        .collect()
+    let plain = [arrays::definitions(), json::definitions(), maps::definitions(), structs::definitions()].concat();
+    let prepared = [avro::definitions(), json::prepared_definitions(), protobuf::definitions()].concat();
+    let plain = plain.into_iter().map(|definition| function::function(definition, settings.ansi));
+    plain.chain(prepared.into_iter().map(prepared::prepared_function)).collect()
 }
 
 /// The functions that take lambdas.

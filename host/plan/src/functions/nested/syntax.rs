@@ -7,8 +7,8 @@
 //! - `x -> x.name` → `x -> x['name']`, since the planner looks for `x` among the tables only
 //! - `a[0].name`, `f(x).name` → `a[0]['name']`, `f(x)['name']`
 //! - `from_json(j, schema_of_json('…'))` → `from_json(j, 'STRUCT<…>')`
-//! - `from_avro(b, '…', map('mode', 'PERMISSIVE'))` → `from_avro(b, '…', '{"mode":"PERMISSIVE"}')`: its options decide on
-//!   the type of the result, and only the planner's constants are known by then
+//! - `from_avro(b, '…', map('mode', 'PERMISSIVE'))` → `from_avro(b, '…', '{"mode":"PERMISSIVE"}')`, and so for all functions
+//!   whose options are known when the query is planned: only the planner's constants are known by then
 //!
 //! Run once over a whole statement, in any order with other rewrites.
 
@@ -16,8 +16,8 @@ use crate::sql::call::call;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Subscript, Value,
-    ValueWithSpan, VisitMut, VisitorMut, visit_expressions_mut,
+    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
+    ObjectName, Subscript, Value, ValueWithSpan, VisitMut, VisitorMut, visit_expressions_mut,
 };
 
 /// Rewrites every expression below `node`.
@@ -86,15 +86,19 @@ fn rewrite_call(function: &mut Function) {
                     *value = text(schema);
                 }
             }
+            fold_options(list);
         }
-        "from_avro" => {
-            if let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(options))) = list.args.get_mut(2)
-                && let Some(constant) = constant_map(options)
-            {
-                *options = text(constant);
-            }
-        }
+        "from_avro" | "to_avro" | "from_protobuf" | "to_protobuf" => fold_options(list),
         _ => {}
+    }
+}
+
+/// Makes constant options, which come last, one text.
+fn fold_options(list: &mut FunctionArgumentList) {
+    if let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(options))) = list.args.last_mut()
+        && let Some(constant) = constant_map(options)
+    {
+        *options = text(constant);
     }
 }
 

@@ -1,188 +1,195 @@
-//! `from_avro(bytes, schema[, options])`: a value in Avro's binary form as a typed value.
+//! `from_avro(bytes, schema[, options])` and `from_avro(bytes, subject, address[, options])`: a value in Avro's binary form as a
+//! typed value.
 //!
 //! In mode FAILFAST, which is the default as in Spark, bytes that do not fit fail the query; in mode PERMISSIVE they are
 //! null. The option `avroSchema` names the schema to read with, when the bytes were written with an older one. Bytes that
-//! go on after the value are malformed too: framing, such as that of a schema registry, shows itself that way.
+//! go on after the value are malformed too.
 //!
-//! Rows are decoded by the hundred into one builder; only where a row fails, those of its hundred are decoded one by one.
+//! With a registry every value says by number what it was written with. The schema to read with, and so the type, is the
+//! one in `avroSchema`, or a version of the subject: that is settled when the query is planned.
 
 use super::super::coercion::mismatch;
-use super::super::function::{Call, Definition};
+use super::super::prepared::{Asked, PreparedDefinition, Work};
+use super::super::registry::{Group, Meaning, Registry, SUBJECT_OPTIONS, call, failed, flag, groups, with_references};
+use super::decoding::{Column, Decoding};
 use super::schema::{read, sql_type};
-use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, UInt32Array, new_empty_array, new_null_array};
-use arrow::compute::{cast, concat, take};
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::DataType;
-use arrow_avro::reader::{Decoder, ReaderBuilder};
-use arrow_avro::schema::{AvroSchema, Fingerprint, FingerprintAlgorithm, SchemaStore};
-use datafusion::common::{Result, ScalarValue, exec_datafusion_err, exec_err, plan_datafusion_err, plan_err};
-use std::collections::BTreeMap;
+use arrow_avro::schema::AvroSchema;
+use datafusion::common::{Result, exec_datafusion_err, exec_err, plan_datafusion_err, plan_err};
+use datafusion::error::DataFusionError;
+use millstream_client::schema_registry::SchemaKind;
+use millstream_common::Options;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// What the decoder wants to see before each value: it knows one schema, number zero.
-const PREFIX: [u8; 5] = [0; 5];
-/// How many rows share a builder.
-const CHUNK: usize = 128;
+/// How many schemas are kept ready; beyond that all are made anew when they are needed.
+const READY: usize = 1_024;
 
 /// The functions of this file.
-pub(super) fn definitions() -> Vec<Definition> {
-    vec![Definition {
-        name: "from_avro",
-        aliases: &[],
-        arguments: (2, 3),
-        coerce,
-        result,
-        may_be_null: true,
-        never_null: false,
-        run,
-    }]
+pub(super) fn definitions() -> Vec<PreparedDefinition> {
+    vec![PreparedDefinition { name: "from_avro", arguments: (2, 4), coerce, prepare }]
 }
 
-fn coerce(name: &str, types: &[DataType], _ansi: bool) -> Result<Vec<DataType>> {
-    if !matches!(types[0], DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::Null) {
-        return mismatch(name, "BINARY", &types[0]);
+fn coerce(name: &str, value: &DataType) -> Result<DataType> {
+    match value {
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::Null => Ok(DataType::Binary),
+        other => mismatch(name, "BINARY", other),
     }
-    // Options are a map of constants, which are one text by now.
-    if let Some(other) = types.get(2).filter(|options| !matches!(options, DataType::Utf8 | DataType::Utf8View)) {
-        return mismatch(name, "a map of constant options", other);
-    }
-    let mut coerced = vec![DataType::Utf8; types.len()];
-    coerced[0] = DataType::Binary;
-    Ok(coerced)
 }
 
-/// How a query wants its bytes read.
-struct Reading {
-    written: AvroSchema,
-    wanted: Option<AvroSchema>,
+fn prepare(asked: &Asked<'_>) -> Result<Arc<dyn Work>> {
+    let name = asked.name.to_owned();
+    let subject_options = [&["avroSchema"], &SUBJECT_OPTIONS[..]].concat();
+    let (meaning, options) = call(asked, &["mode", "avroSchema"], &subject_options)?;
+    let fail_fast = flag(&name, &options, true)?;
+    let given = options.get("avroSchema").map(|schema| read(&name, schema)).transpose()?;
+    let refused = |error: DataFusionError| plan_datafusion_err!("[INVALID_AVRO_SCHEMA] `{name}`: {}", error.message());
+    Ok(match meaning {
+        Meaning::Schema(schema) => {
+            let decoding = Decoding::new(0, read(&name, schema)?, given).map_err(refused)?;
+            let output = sql_type(&name, decoding.field()?.data_type())?;
+            Arc::new(Plain { name, output, fail_fast, decoding })
+        }
+        Meaning::Subject { subject, address } => {
+            let registry = Registry::new(subject, address, &options)?;
+            let wanted = wanted(&name, &registry, &options, given)?;
+            let decoding = Decoding::new(0, wanted.clone(), Some(wanted.clone())).map_err(refused)?;
+            let output = sql_type(&name, decoding.field()?.data_type())?;
+            Arc::new(Framed { name, output, fail_fast, registry, wanted, ready: Mutex::default() })
+        }
+    })
+}
+
+/// What a query reads with.
+fn wanted(name: &str, registry: &Registry, options: &Options, given: Option<AvroSchema>) -> Result<AvroSchema> {
+    match (given, options.get("version")) {
+        (Some(_), Some(_)) => {
+            plan_err!("[INVALID_OPTIONS] `{name}` is given both avroSchema and version; keep one of the two")
+        }
+        (Some(given), None) => Ok(given),
+        (None, _) => {
+            let found = registry.version(options)?;
+            if found.schema.kind != SchemaKind::Avro {
+                return plan_err!(
+                    "[INVALID_AVRO_SCHEMA] `{name}`: version {} of subject `{}` is a schema in {}, not in AVRO",
+                    found.version,
+                    registry.subject,
+                    found.schema.kind
+                );
+            }
+            read(name, &with_references(registry.client(), &found.schema)?)
+        }
+    }
+}
+
+/// Values whose schema stands in the query.
+struct Plain {
+    name: String,
+    output: DataType,
     fail_fast: bool,
+    decoding: Decoding,
 }
 
-impl Reading {
-    fn new(name: &str, schema: &str, options: &[(String, String)]) -> Result<Self> {
-        let mut reading = Self { written: read(name, schema)?, wanted: None, fail_fast: true };
-        for (key, value) in options {
-            match (key.to_ascii_lowercase().as_str(), value.to_ascii_uppercase().as_str()) {
-                ("mode", "FAILFAST") => reading.fail_fast = true,
-                ("mode", "PERMISSIVE") => reading.fail_fast = false,
-                ("avroschema", _) => reading.wanted = Some(read(name, value)?),
-                _ => {
-                    return plan_err!(
-                        "[INVALID_OPTIONS] `{name}` does not know the option `{key}` = `{value}`; it knows mode = PERMISSIVE or FAILFAST, and avroSchema"
-                    );
-                }
+impl Work for Plain {
+    fn output(&self) -> &DataType {
+        &self.output
+    }
+
+    fn run(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        let bytes = values.as_binary::<i32>();
+        let present = (0..bytes.len()).filter(|&row| bytes.is_valid(row));
+        let pieces: Vec<_> = present.map(|row| (row, bytes.value(row))).collect();
+        let mut column = Column::new(bytes.len());
+        self.decoding.decode(&pieces, &mut column, malformed(&self.name, self.fail_fast))?;
+        column.finish(&self.output)
+    }
+}
+
+/// What becomes of bytes that do not fit.
+fn malformed(name: &str, fail_fast: bool) -> impl FnMut(&[u8], DataFusionError) -> Result<()> {
+    move |bytes, error| {
+        if !fail_fast {
+            return Ok(());
+        }
+        exec_err!(
+            "[MALFORMED_AVRO_MESSAGE] `{name}` cannot read {} bytes in mode FAILFAST: {}; with the option mode = PERMISSIVE they are null",
+            bytes.len(),
+            error.message()
+        )
+    }
+}
+
+/// Values that say by number what they were written with.
+struct Framed {
+    name: String,
+    output: DataType,
+    fail_fast: bool,
+    registry: Registry,
+    wanted: AvroSchema,
+    /// By number.
+    ready: Mutex<HashMap<u32, Arc<Decoding>>>,
+}
+
+impl Framed {
+    /// How the values of a number are decoded; inside, what is wrong with values that cannot be.
+    fn decoding(&self, id: u32) -> Result<Result<Arc<Decoding>>> {
+        if let Some(ready) = self.ready.lock().unwrap_or_else(PoisonError::into_inner).get(&id) {
+            return Ok(Ok(Arc::clone(ready)));
+        }
+        let schema = match self.registry.client().schema(id) {
+            Ok(schema) => schema,
+            Err(error) if error.is_absence() => return Ok(exec_err!("{error}")),
+            Err(error) => return Err(failed(error)),
+        };
+        if schema.kind != SchemaKind::Avro {
+            return Ok(exec_err!("schema {id} is in {}, not in AVRO", schema.kind));
+        }
+        let text = with_references(self.registry.client(), &schema)?;
+        let made =
+            read(&self.name, &text).and_then(|written| Decoding::new(id, written, Some(self.wanted.clone()))).map_err(
+                |error| exec_datafusion_err!("schema {id} cannot be read as the query wants it: {}", error.message()),
+            );
+        Ok(made.map(|made| {
+            let made = Arc::new(made);
+            let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+            if ready.len() >= READY {
+                ready.clear();
             }
-        }
-        Ok(reading)
+            ready.insert(id, Arc::clone(&made));
+            made
+        }))
     }
 
-    fn decoder(&self, rows: usize) -> Result<Decoder> {
-        let mut store = SchemaStore::new_with_type(FingerprintAlgorithm::Id);
-        let only = store.set(Fingerprint::Id(0), self.written.clone())?;
-        let mut builder =
-            ReaderBuilder::new().with_batch_size(rows).with_writer_schema_store(store).with_active_fingerprint(only);
-        if let Some(wanted) = &self.wanted {
-            builder = builder.with_reader_schema(wanted.clone());
+    fn decode(&self, group: &Group<'_>, column: &mut Column) -> Result<()> {
+        let mut malformed = malformed(&self.name, self.fail_fast);
+        let mut all =
+            |error: DataFusionError| group.pieces.first().map_or(Ok(()), |(_, bytes)| malformed(bytes, error));
+        let Some(id) = group.id else {
+            return all(exec_datafusion_err!(
+                "they do not begin with a zero and the number of a schema, as values of a registry do"
+            ));
+        };
+        match self.decoding(id)? {
+            Ok(decoding) => decoding.decode(&group.pieces, column, |bytes, error| {
+                malformed(bytes, exec_datafusion_err!("they are no value of schema {id}: {}", error.message()))
+            }),
+            Err(error) => all(error),
         }
-        Ok(builder.build_decoder()?)
     }
 }
 
-fn result(name: &str, types: &[DataType], constants: &[Option<&ScalarValue>]) -> Result<DataType> {
-    let Some(schema) = constants.get(1).copied().flatten().and_then(|c| c.try_as_str().flatten()) else {
-        return mismatch(name, "a constant schema", &types[1]);
-    };
-    let options = match constants.get(2).copied() {
-        None => Vec::new(),
-        Some(constant) => match constant.and_then(|options| options.try_as_str().flatten()) {
-            Some(text) => options(name, text)?,
-            None => return mismatch(name, "a map of constant options", &types[2]),
-        },
-    };
-    let decoder = Reading::new(name, schema, &options)?
-        .decoder(1)
-        .map_err(|error| plan_datafusion_err!("[INVALID_AVRO_SCHEMA] `{name}`: {error}"))?;
-    sql_type(name, decoder.schema().field(0).data_type())
-}
-
-/// Options as [`rewrite_nested_syntax`](crate::functions::nested::rewrite_nested_syntax) writes them.
-fn options(name: &str, text: &str) -> Result<Vec<(String, String)>> {
-    let pairs: BTreeMap<String, String> = serde_json::from_str(text)
-        .map_err(|_| plan_datafusion_err!("[INVALID_OPTIONS] `{name}` takes a map of constant texts, not `{text}`"))?;
-    Ok(pairs.into_iter().collect())
-}
-
-fn run(call: &Call<'_>, args: &[ArrayRef]) -> Result<ArrayRef> {
-    if call.rows == 0 {
-        return Ok(new_empty_array(call.output));
+impl Work for Framed {
+    fn output(&self) -> &DataType {
+        &self.output
     }
-    let options = match args.get(2) {
-        Some(text) => options(call.name, text.as_string::<i32>().value(0))?,
-        None => Vec::new(),
-    };
-    let reading = Reading::new(call.name, args[1].as_string::<i32>().value(0), &options)?;
-    let bytes = args[0].as_binary::<i32>();
-    let mut decoder = reading.decoder(CHUNK)?;
-    let mut parts: Vec<ArrayRef> = Vec::new();
-    // For each row the place of its value among those that were decoded.
-    let mut places: Vec<Option<u32>> = vec![None; call.rows];
-    let mut decoded = 0_u32;
-    let present: Vec<usize> = (0..call.rows).filter(|&row| bytes.is_valid(row)).collect();
-    for rows in present.chunks(CHUNK) {
-        match decode(&mut decoder, bytes, rows) {
-            Ok(values) => {
-                rows.iter().zip(decoded..).for_each(|(&row, place)| places[row] = Some(place));
-                decoded += rows.len() as u32;
-                parts.push(values);
-            }
-            Err(_) => {
-                for row in rows {
-                    // What has failed is not used again.
-                    let mut alone = reading.decoder(1)?;
-                    match decode(&mut alone, bytes, &[*row]) {
-                        Ok(value) => {
-                            places[*row] = Some(decoded);
-                            decoded += 1;
-                            parts.push(value);
-                        }
-                        Err(_) if !reading.fail_fast => {}
-                        Err(error) => {
-                            return exec_err!(
-                                "[MALFORMED_AVRO_MESSAGE] `{}` cannot read {} bytes in mode FAILFAST: {error}; with the option mode = PERMISSIVE they are null",
-                                call.name,
-                                bytes.value(*row).len()
-                            );
-                        }
-                    }
-                }
-                decoder = reading.decoder(CHUNK)?;
-            }
+
+    fn run(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        let bytes = values.as_binary::<i32>();
+        let mut column = Column::new(bytes.len());
+        for group in groups(bytes) {
+            self.decode(&group, &mut column)?;
         }
-    }
-    if parts.is_empty() {
-        return Ok(new_null_array(call.output, call.rows));
-    }
-    let parts = parts.iter().map(|part| cast(part, call.output)).collect::<Result<Vec<_>, _>>()?;
-    let values = concat(&parts.iter().map(AsRef::as_ref).collect::<Vec<_>>())?;
-    if decoded as usize == call.rows {
-        return Ok(values);
-    }
-    Ok(take(&values, &UInt32Array::from(places), None)?)
-}
-
-/// The values of some rows.
-fn decode(decoder: &mut Decoder, bytes: &BinaryArray, rows: &[usize]) -> Result<ArrayRef> {
-    for &row in rows {
-        let value = bytes.value(row);
-        let malformed = |error: String| exec_datafusion_err!("{error}");
-        decoder.decode(&PREFIX).map_err(|error| malformed(error.to_string()))?;
-        let before = decoder.capacity();
-        match decoder.decode(value) {
-            Ok(read) if read == value.len() && decoder.capacity() + 1 == before => {}
-            Ok(_) => return exec_err!("the value ends before the bytes do, or after them"),
-            Err(error) => return exec_err!("{error}"),
-        }
-    }
-    match decoder.flush().map_err(|error| exec_datafusion_err!("{error}"))? {
-        Some(batch) if batch.num_rows() == rows.len() => Ok(ArrayRef::clone(batch.column(0))),
-        _ => exec_err!("the decoder gave other rows than it was given"),
+        column.finish(&self.output)
     }
 }

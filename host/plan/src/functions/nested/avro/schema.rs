@@ -166,6 +166,14 @@ pub(super) fn written(function: &str, data_type: &DataType) -> Result<AvroSchema
     Ok(wrap(&value))
 }
 
+/// The schema of a column's type for a registry: what stands at the top is never null.
+///
+/// # Errors
+/// When there is none.
+pub(super) fn written_at_top(function: &str, data_type: &DataType) -> Result<String> {
+    Ok(avro_type(function, data_type, false, &mut 0)?.to_string())
+}
+
 fn avro_type(function: &str, data_type: &DataType, nullable: bool, named: &mut usize) -> Result<Value> {
     let mut name = |kind: &str| {
         *named += 1;

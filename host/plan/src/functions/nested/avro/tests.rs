@@ -61,8 +61,51 @@ fn a_newer_schema_reads_what_an_older_one_wrote() {
 }
 
 #[test]
+fn a_newer_schema_may_have_wider_types_and_other_names() {
+    for (bytes, written, wanted, value) in [
+        ("0A", r#""int""#, r#""long""#, json!(5)),
+        ("0A", r#""int""#, r#""double""#, json!(5.0)),
+        ("06666F6F", r#""string""#, r#"["null","string"]"#, json!("foo")),
+        (
+            "0A",
+            r#"{"type":"record","name":"R","fields":[{"name":"a","type":"long"}]}"#,
+            r#"{"type":"record","name":"R","fields":[{"name":"b","aliases":["a"],"type":"long"}]}"#,
+            json!({"b": 5}),
+        ),
+    ] {
+        let call = format!("from_avro(X'{bytes}', '{written}', map('avroSchema', '{wanted}'))");
+        assert_eq!(value_of(&call), value, "{written} as {wanted}");
+    }
+}
+
+#[test]
 fn what_cannot_be_read_is_said_when_the_query_is_planned() {
     assert!(error_of("from_avro(X'00', 'not a schema')").contains("INVALID_AVRO_SCHEMA"));
     assert!(error_of("from_avro(X'00', '\"long\"', map('framing', 'x'))").contains("avroSchema"));
     assert!(error_of("from_avro('text', '\"long\"')").contains("BINARY"));
+}
+
+#[test]
+fn many_rows_and_many_batches_share_what_was_prepared() {
+    let session = session(true);
+    let bytes = "X'0A0206666f6f'";
+    let many: Vec<String> =
+        (0..1_000).map(|n| if n % 7 == 0 { "(NULL)".into() } else { format!("({bytes})") }).collect();
+    let sql = format!("SELECT from_avro(b, '{USER}').name AS v FROM VALUES {} AS t(b)", many.join(", "));
+    for _ in 0..3 {
+        let found = rows(&query(&session, &sql).unwrap());
+        assert_eq!(found.len(), 1_000);
+        assert!(
+            found.iter().enumerate().all(|(n, row)| row["v"] == if n % 7 == 0 { Value::Null } else { json!("foo") })
+        );
+    }
+}
+
+#[test]
+fn credentials_may_not_stand_in_a_query_and_are_not_told() {
+    let call = "from_avro(X'', 's', 'http://127.0.0.1:1', map('confluent.schema.registry.basic.auth.user.info', 'ada:sesame'))";
+    let error = error_of(call);
+    assert!(error.contains("basic.auth.user.info.env") && !error.contains("sesame"), "{error}");
+    let error = error_of("from_avro(X'', 's', 'http://ada:sesame@127.0.0.1:1')");
+    assert!(error.contains("***") && !error.contains("sesame"), "{error}");
 }

@@ -4,8 +4,10 @@
 //! Spark's answers show. A text is outside data: its depth is limited and nothing in it can make a query fail,
 //! unless the query asks for that with the mode FAILFAST.
 
+mod convert;
 mod from_json;
 mod infer;
+mod json_schema;
 mod number;
 mod path;
 mod queries;
@@ -16,8 +18,14 @@ mod to_json;
 pub(super) use infer::schema_of;
 
 use super::function::Definition;
+use super::prepared::PreparedDefinition;
 
-/// All functions of this folder.
+/// The functions of this folder.
 pub(super) fn definitions() -> Vec<Definition> {
-    [from_json::definitions(), queries::definitions(), to_json::definitions()].concat()
+    [queries::definitions(), to_json::definitions()].concat()
+}
+
+/// Those that are prepared when a query is planned.
+pub(super) fn prepared_definitions() -> Vec<PreparedDefinition> {
+    from_json::definitions()
 }

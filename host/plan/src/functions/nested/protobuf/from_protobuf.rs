@@ -1,0 +1,98 @@
+//! `from_protobuf(bytes, message, descriptor set[, options])`: a message as a struct.
+//!
+//! In mode FAILFAST, which is the default as in Spark, bytes that are no such message fail the query; in mode PERMISSIVE they
+//! are a struct of nulls. NULL is NULL. The options are Spark's; see the folder's `README.md`.
+
+use super::super::coercion::mismatch;
+use super::super::prepared::{Asked, PreparedDefinition, Work};
+use super::columns::{Cell, records};
+use super::descriptor::message;
+use super::options::Reading;
+use super::shape::{Record, record};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryArray};
+use arrow::datatypes::DataType;
+use datafusion::common::{Result, exec_datafusion_err};
+use datafusion::error::DataFusionError;
+use prost_reflect::{DynamicMessage, MessageDescriptor};
+use std::sync::Arc;
+
+/// The functions of this file.
+pub(super) fn definitions() -> Vec<PreparedDefinition> {
+    vec![PreparedDefinition { name: "from_protobuf", arguments: (3, 4), coerce, prepare }]
+}
+
+fn coerce(name: &str, value: &DataType) -> Result<DataType> {
+    match value {
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::Null => Ok(DataType::Binary),
+        other => mismatch(name, "BINARY", other),
+    }
+}
+
+fn prepare(asked: &Asked<'_>) -> Result<Arc<dyn Work>> {
+    let message = message(asked)?;
+    let reading = Reading::new(asked, 2)?;
+    let shape = record(asked.name, &message, &reading)?;
+    let output = shape.data_type();
+    Ok(Arc::new(FromProtobuf { name: asked.name.to_owned(), message, shape, output, fail_fast: reading.fail_fast }))
+}
+
+/// How the messages of one call are read.
+struct FromProtobuf {
+    name: String,
+    message: MessageDescriptor,
+    shape: Record,
+    output: DataType,
+    fail_fast: bool,
+}
+
+impl Work for FromProtobuf {
+    fn output(&self) -> &DataType {
+        &self.output
+    }
+
+    fn run(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        let bytes = values.as_binary::<i32>();
+        let mut decoded = Vec::with_capacity(bytes.len());
+        for value in bytes {
+            let message = value.map(|value| DynamicMessage::decode(self.message.clone(), value)).transpose();
+            decoded.push(match message {
+                Ok(message) => Ok(message),
+                Err(error) if self.fail_fast => return Err(self.malformed(&error)),
+                Err(_) => Err(()),
+            });
+        }
+        let cells: Vec<Cell<'_>> = decoded
+            .iter()
+            .map(|message| match message {
+                Ok(None) => Cell::Null,
+                Ok(Some(message)) => Cell::Message(message),
+                Err(()) => Cell::Malformed,
+            })
+            .collect();
+        match records(&cells, &self.shape) {
+            Ok(built) => Ok(built),
+            Err(error) if self.fail_fast => Err(self.malformed(&error.message())),
+            Err(_) => self.one_by_one(bytes, &cells),
+        }
+    }
+}
+
+impl FromProtobuf {
+    /// Finds those among the rows that have a value without a counterpart.
+    fn one_by_one(&self, bytes: &BinaryArray, cells: &[Cell<'_>]) -> Result<ArrayRef> {
+        debug_assert_eq!(bytes.len(), cells.len());
+        let fitting: Vec<Cell<'_>> = cells
+            .iter()
+            .map(|cell| if records(&[*cell], &self.shape).is_ok() { *cell } else { Cell::Malformed })
+            .collect();
+        records(&fitting, &self.shape)
+    }
+
+    fn malformed(&self, error: &dyn std::fmt::Display) -> DataFusionError {
+        exec_datafusion_err!(
+            "[MALFORMED_PROTOBUF_MESSAGE] `{}` cannot read a `{}` in mode FAILFAST: {error}; with the option mode = PERMISSIVE it is a struct of nulls",
+            self.name,
+            self.message.full_name()
+        )
+    }
+}
