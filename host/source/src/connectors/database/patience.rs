@@ -35,7 +35,11 @@ pub(crate) fn patiently<T>(
 }
 
 fn is_transient(error: &SourceError) -> bool {
-    matches!(error, SourceError::Database { source, .. } if source.is_transient())
+    match error {
+        SourceError::Database { source, .. } => source.is_transient(),
+        SourceError::Redis { source, .. } => source.is_transient(),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
