@@ -19,7 +19,7 @@ mod sink;
 mod table_name;
 
 pub(crate) use cell::{Cell, cell};
-pub(crate) use columns::{Family, TableColumn};
+pub(crate) use columns::{Family, TableColumn, has_counterpart};
 pub(crate) use dialect::{DELETE, Dialect, Load, LoadError, Session, TRUNCATE};
 pub(crate) use sink::DatabaseSinkFactory;
 pub(crate) use table_name::TableName;
