@@ -92,7 +92,9 @@ pub enum SinkError {
         source: Box<RedisError>,
     },
     /// What the server had confirmed is no longer there.
-    #[error("sink `{sink}` cannot write batch {batch} into `{place}`: the server had confirmed batch {confirmed}, and has {found} now")]
+    #[error(
+        "sink `{sink}` cannot write batch {batch} into `{place}`: the server had confirmed batch {confirmed}, and has {found} now"
+    )]
     WentBack {
         /// The connector.
         sink: String,

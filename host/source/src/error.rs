@@ -203,9 +203,9 @@ impl Hint for SourceError {
             ),
             Self::Database { source, .. } => source.hint(),
             Self::Redis { source, .. } => match **source {
-                RedisError::Old { .. } => {
-                    Some("use a server from 7.0 on, or set failOnDataLoss to false: then losses are not looked for".into())
-                }
+                RedisError::Old { .. } => Some(
+                    "use a server from 7.0 on, or set failOnDataLoss to false: then losses are not looked for".into(),
+                ),
                 _ => source.hint(),
             },
             Self::TableChanged { .. } => Some(

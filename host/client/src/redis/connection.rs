@@ -1,9 +1,7 @@
 //! One connection to a server, for a thread that waits.
 
 use super::{Commands, RedisAddress, RedisError};
-use ::redis::{
-    Client, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo, RedisResult, TlsCertificates, Value,
-};
+use ::redis::{Client, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo, RedisResult, TlsCertificates, Value};
 
 /// An open connection.
 pub struct Connection {

@@ -148,7 +148,9 @@ impl RedisError {
                 let (slot, node) = (words.next().unwrap_or("?"), words.next().unwrap_or("another node"));
                 Self::Cluster { place, message: format!("slot {slot} of the key is at `{node}`") }
             }
-            "CROSSSLOT" => Self::Cluster { place, message: "keys that are written together are in several slots".into() },
+            "CROSSSLOT" => {
+                Self::Cluster { place, message: "keys that are written together are in several slots".into() }
+            }
             _ => Self::Refused { place, message: format!("{code} {details}").trim_end().to_owned() },
         }
     }
@@ -158,6 +160,8 @@ impl RedisError {
         let place = place.to_owned();
         match error.kind() {
             _ if error.is_timeout() => Self::Timeout { place, seconds },
+            // Both sides greet each other when the first words are sent.
+            _ if is_of_tls(&error.to_string()) => Self::Tls { place, source: Box::new(error) },
             ErrorKind::Parse | ErrorKind::UnexpectedReturnType => Self::Foreign { place, reason: error.to_string() },
             _ => Self::Lost { place, source: Box::new(error) },
         }
@@ -177,9 +181,7 @@ impl RedisError {
         if let Some(code) = error.code() {
             return Self::of_server(place, user, code, error.detail().unwrap_or_default());
         }
-        let of_tls = ["certificate", "handshake", "corrupt message", "peer", "trust"];
-        if is_tls && !error.is_connection_refusal() && of_tls.iter().any(|word| said.to_ascii_lowercase().contains(word))
-        {
+        if is_tls && is_of_tls(&said) {
             return Self::Tls { place: owned, source: Box::new(error) };
         }
         match error.kind() {
@@ -187,6 +189,11 @@ impl RedisError {
             _ => Self::Unreachable { place: owned, source: Box::new(error) },
         }
     }
+}
+
+/// Whether words of the client are about TLS; that the other side is gone is not.
+fn is_of_tls(said: &str) -> bool {
+    ["certificate", "handshake", "corrupt message", "fatal alert"].iter().any(|word| said.contains(word))
 }
 
 impl Hint for RedisError {
@@ -227,6 +234,13 @@ impl Hint for RedisError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_goes_is_no_trouble_with_tls() {
+        assert!(is_of_tls("invalid peer certificate: UnknownIssuer"));
+        assert!(is_of_tls("received corrupt message of type InvalidContentType"));
+        assert!(!is_of_tls("peer closed connection without sending TLS close_notify"));
+    }
 
     #[test]
     fn codes_of_the_server_are_situations() {

@@ -118,7 +118,9 @@ impl RedisConfig {
 
 fn target(owner: &str, options: &Options) -> Result<Target, SinkError> {
     let unfit = |name: &str, with: &str| match options.get(name) {
-        Some(value) => Err(SinkError::from(Options::invalid(owner, name, value, &format!("it means nothing with `{with}`")))),
+        Some(value) => {
+            Err(SinkError::from(Options::invalid(owner, name, value, &format!("it means nothing with `{with}`"))))
+        }
         None => Ok(()),
     };
     match (options.get("stream"), options.get("key")) {

@@ -6,11 +6,11 @@
 //!   sink      one transaction per batch
 //! ```
 //!
-//! Rule of its life: the commands of a batch and its id in the book are one MULTI … EXEC. The book, and every key whose
-//! kind matters, is watched from before it was looked at: when any of that changes, the server does nothing of the
-//! transaction, and it is tried from the start. So a batch counts once, and a run that another has replaced writes nothing
-//! more. A key of another kind is found before anything is written, for inside of a transaction the server does not take
-//! back what went well.
+//! Rule of its life: the commands of a batch and its id in the book are one MULTI … EXEC. The book is watched from before it
+//! was looked at: when it changes, the server does nothing of the transaction. So a batch counts once, and a run that
+//! another has replaced writes nothing more. Keys of another kind are found before anything is written; and because the
+//! server does not take back what went well inside of a transaction, its last command is a script that leaves the batch out
+//! of the book when a key has become another kind of value meanwhile.
 //!
 //! It gives no ids to entries; the server does. Options, guarantee and limits: `README.md` beside this file.
 

@@ -110,19 +110,15 @@ fn entry(
         }
     }
     if command.len() == head.len() {
-        return Err(BadRow("all columns of a row are NULL, and an entry of a stream has at least one field".to_owned()));
+        return Err(BadRow(
+            "all columns of a row are NULL, and an entry of a stream has at least one field".to_owned(),
+        ));
     }
     encoded.pieces.add(&command);
     Ok(())
 }
 
-fn key(
-    prefix: &str,
-    names: &[&str],
-    of_key: &[usize],
-    columns: &[ArrayRef],
-    row: usize,
-) -> Result<Vec<u8>, BadRow> {
+fn key(prefix: &str, names: &[&str], of_key: &[usize], columns: &[ArrayRef], row: usize) -> Result<Vec<u8>, BadRow> {
     let mut values = Vec::with_capacity(of_key.len());
     for at in of_key {
         let value = text::value(columns[*at].as_ref(), row)?;
@@ -157,13 +153,7 @@ fn hash(
 }
 
 /// A string of the one column that is no key; none when that is NULL.
-fn string(
-    pieces: &mut Pieces,
-    key: &[u8],
-    of_key: &[usize],
-    columns: &[ArrayRef],
-    row: usize,
-) -> Result<(), BadRow> {
+fn string(pieces: &mut Pieces, key: &[u8], of_key: &[usize], columns: &[ArrayRef], row: usize) -> Result<(), BadRow> {
     let column = columns.iter().enumerate().find(|(at, _)| !of_key.contains(at)).map(|(_, column)| column);
     match column.map(|column| text::value(column.as_ref(), row)).transpose()?.flatten() {
         Some(value) => pieces.add(&[b"SET".as_slice(), key, &value]),

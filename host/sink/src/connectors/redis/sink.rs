@@ -14,12 +14,12 @@ use std::time::Duration;
 
 /// How many keys are named in one command.
 const KEYS: usize = 500;
-/// How often a transaction is tried at once when somebody changes its keys.
+/// How often a transaction is tried at once when somebody changes the account of batches.
 const ATTEMPTS: u32 = 10;
 
 /// Writes the batch into the book, last in its transaction, unless entries could not be added: inside of a transaction the
 /// server does not take back what went well.
-const FINISH: &str = "\
+const FINISH_STREAM: &str = "\
 local kind = redis.call('TYPE', KEYS[1]).ok
 if kind ~= 'stream' then return redis.error_reply('WRONGTYPE it holds a ' .. kind) end
 local told = redis.call('XINFO', 'STREAM', KEYS[1])
@@ -29,6 +29,23 @@ for at = 1, #told, 2 do
   end
 end
 redis.call('HSET', KEYS[2], 'batch', ARGV[1])
+return redis.status_reply('OK')";
+
+/// Notes in the book, which is the last key, a key that is no hash after all was written.
+const CHECK_HASHES: &str = "\
+for at = 1, #KEYS - 1 do
+  if redis.call('TYPE', KEYS[at]).ok ~= 'hash' then redis.call('HSET', KEYS[#KEYS], 'spoiled', KEYS[at]) end
+end
+return redis.status_reply('OK')";
+
+/// Writes the batch into the book, last in its transaction, unless a key is noted there.
+const FINISH_KEYS: &str = "\
+local spoiled = redis.call('HGET', KEYS[1], 'spoiled')
+if spoiled then
+  redis.call('HDEL', KEYS[1], 'spoiled')
+  return redis.error_reply('WRONGTYPE it is ' .. spoiled)
+end
+redis.call('HSET', KEYS[1], 'batch', ARGV[1])
 return redis.status_reply('OK')";
 
 /// Makes sinks that write to Redis.
@@ -93,7 +110,7 @@ enum Outcome {
     Written,
     /// The batch was there.
     There,
-    /// Somebody changed its keys, and it did nothing.
+    /// Somebody changed the account of batches, and it did nothing.
     Disturbed,
 }
 
@@ -175,7 +192,7 @@ impl RedisSink {
                 Outcome::Disturbed => {}
             }
         }
-        let message = "somebody else changes the keys of the batch all the time".to_owned();
+        let message = "somebody else changes the account of batches all the time".to_owned();
         Err(RedisError::Busy { place: self.config.address.place(), message }.into())
     }
 
@@ -183,14 +200,11 @@ impl RedisSink {
     fn transact(&mut self, batch: &SinkBatch<'_>, encoded: &Encoded) -> Result<Outcome, Failure> {
         let is_complete = batch.mode == OutputMode::Complete;
         self.watch(encoded, is_complete)?;
-        let newest = match self.look(batch.id)? {
-            Some(newest) if newest >= batch.id => {
-                self.connection()?.ask(&[b"UNWATCH"])?;
-                self.confirmed = Some(newest);
-                return Ok(Outcome::There);
-            }
-            newest => newest,
-        };
+        if let Some(newest) = self.look(batch.id)?.filter(|newest| *newest >= batch.id) {
+            self.connection()?.ask(&[b"UNWATCH"])?;
+            self.confirmed = Some(newest);
+            return Ok(Outcome::There);
+        }
         let gone = if is_complete { self.gone(encoded)? } else { Vec::new() };
         self.queue(&Commands::one(&[b"MULTI"]))?;
         let mut before = Pieces::default();
@@ -203,13 +217,7 @@ impl RedisSink {
             after.add(&[b"DEL", self.book.index.as_bytes()]);
             named(&mut after, &[b"SADD", self.book.index.as_bytes()], &encoded.keys);
         }
-        let (id, book) = (batch.id.0.to_string(), self.book.key.as_bytes());
-        match &self.config.target {
-            Target::Stream { key, .. } => {
-                after.add(&[b"EVAL", FINISH.as_bytes(), b"2", key.as_bytes(), book, id.as_bytes()]);
-            }
-            Target::Keys { .. } => after.add(&[b"HSET", book, b"batch", id.as_bytes()]),
-        }
+        self.finish(&mut after, batch.id, encoded);
         for piece in after.iter() {
             self.queue(piece)?;
         }
@@ -218,7 +226,11 @@ impl RedisSink {
         match answer {
             Value::Nil => Ok(Outcome::Disturbed),
             Value::Array(answers) => {
-                self.check_done(answers, newest)?;
+                let connection = self.connection()?;
+                // Where a part was refused, the book does not have the batch.
+                for answer in answers {
+                    connection.checked(answer)?;
+                }
                 self.confirmed = Some(batch.id);
                 Ok(Outcome::Written)
             }
@@ -226,7 +238,29 @@ impl RedisSink {
         }
     }
 
-    /// Watches the book and, where they are hashes or strings, the keys; what is another kind of value is refused.
+    /// The end of a transaction, which writes the batch into the book.
+    fn finish(&self, commands: &mut Pieces, batch: BatchId, encoded: &Encoded) {
+        let (id, book) = (batch.0.to_string(), self.book.key.as_bytes());
+        match &self.config.target {
+            Target::Stream { key, .. } => {
+                commands.add(&[b"EVAL", FINISH_STREAM.as_bytes(), b"2", key.as_bytes(), book, id.as_bytes()]);
+            }
+            Target::Keys { is_string, .. } => {
+                // What is a string now is one, whatever it was.
+                let hashes = if *is_string { &[][..] } else { encoded.keys.as_slice() };
+                for keys in hashes.chunks(KEYS) {
+                    let count = (keys.len() + 1).to_string();
+                    let head = [b"EVAL", CHECK_HASHES.as_bytes(), count.as_bytes()];
+                    let keys = keys.iter().map(Vec::as_slice);
+                    commands.add(&head.into_iter().chain(keys).chain([book]).collect::<Vec<&[u8]>>());
+                }
+                commands.add(&[b"EVAL", FINISH_KEYS.as_bytes(), b"1", book, id.as_bytes()]);
+            }
+        }
+    }
+
+    /// Watches the book, and refuses keys that hold another kind of value. Who changes them after this is found at the end
+    /// of the transaction: the keys themselves are not watched, for the server takes long to watch many.
     fn watch(&mut self, encoded: &Encoded, is_complete: bool) -> Result<(), Failure> {
         let kind = match &self.config.target {
             Target::Stream { .. } => "stream",
@@ -237,10 +271,6 @@ impl RedisSink {
         watches.add(&[b"WATCH", self.book.key.as_bytes()]);
         if is_complete {
             watches.add(&[b"WATCH", self.book.index.as_bytes()]);
-        }
-        // Others may add to a stream, too; whether it is one is looked at again at the end of the transaction.
-        if kind != "stream" {
-            named(&mut watches, &[b"WATCH"], &encoded.keys);
         }
         for piece in watches.iter() {
             self.queue(piece)?;
@@ -309,25 +339,6 @@ impl RedisSink {
         }
         Ok(())
     }
-
-    /// Whether all of a transaction was done. Where a part was not, the book does not have the batch.
-    fn check_done(&mut self, answers: Vec<Value>, newest: Option<BatchId>) -> Result<(), Failure> {
-        let Some(refused) = answers.into_iter().find(|answer| matches!(answer, Value::ServerError(_))) else {
-            return Ok(());
-        };
-        let book = self.book.key.clone();
-        let is_stream = matches!(self.config.target, Target::Stream { .. });
-        let connection = self.connection()?;
-        if !is_stream {
-            match newest {
-                Some(newest) => {
-                    connection.ask(&[b"HSET", book.as_bytes(), b"batch", newest.0.to_string().as_bytes()])?
-                }
-                None => connection.ask(&[b"HDEL", book.as_bytes(), b"batch"])?,
-            };
-        }
-        connection.checked(refused).map(drop).map_err(Failure::from)
-    }
 }
 
 /// Adds commands that name many keys.
@@ -362,11 +373,8 @@ impl Sink for RedisSink {
         if rows == 0 && !is_complete {
             return Ok(SinkReport { rows: 0 });
         }
-        let encoded = encode(&self.config.target, batch.schema, batch.rows, is_complete).map_err(|bad| SinkError::Rows {
-            sink: FORMAT.to_owned(),
-            place: self.config.place(),
-            batch: batch.id,
-            reason: bad.0,
+        let encoded = encode(&self.config.target, batch.schema, batch.rows, is_complete).map_err(|bad| {
+            SinkError::Rows { sink: FORMAT.to_owned(), place: self.config.place(), batch: batch.id, reason: bad.0 }
         })?;
         let mut tried = false;
         let written = self.patiently("write", |sink| {

@@ -55,7 +55,8 @@ mod tests {
 
     #[test]
     fn values_have_the_form_of_sql() {
-        let text = |array: &dyn Array| value(array, 0).unwrap().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let text =
+            |array: &dyn Array| value(array, 0).unwrap().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         assert_eq!(text(&BooleanArray::from(vec![true])).as_deref(), Some("true"));
         assert_eq!(text(&Float64Array::from(vec![1e10])).as_deref(), Some("1.0E10"));
         assert_eq!(text(&TimestampMicrosecondArray::from(vec![250_000])).as_deref(), Some("1970-01-01 00:00:00.25"));

@@ -30,9 +30,10 @@ impl RedisConfig {
         let (owner, options) = (owner.as_str(), &spec.options);
         options.only(owner, &[&REDIS_OPTIONS[..], &OWN[..]].concat())?;
         if spec.schema.is_some() {
-            let reason = "it has columns of its own, `stream`, `id`, `timestamp` and `fields`; leave the schema out, and \
+            let reason =
+                "it has columns of its own, `stream`, `id`, `timestamp` and `fields`; leave the schema out, and \
                           take `fields['name']` apart in the query"
-                .into();
+                    .into();
             return Err(SourceError::Schema { name: spec.name.clone(), reason });
         }
         let streams = streams(owner, options)?;

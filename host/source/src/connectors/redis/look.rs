@@ -77,14 +77,8 @@ mod tests {
     #[test]
     fn a_state_is_read_with_and_without_counts() {
         let entry = Value::Array(vec![bulk("5-0"), Value::Array(vec![bulk("a"), bulk("1")])]);
-        let mut parts = vec![
-            bulk("length"),
-            Value::Int(2),
-            bulk("last-generated-id"),
-            bulk("9-1"),
-            bulk("first-entry"),
-            entry,
-        ];
+        let mut parts =
+            vec![bulk("length"), Value::Int(2), bulk("last-generated-id"), bulk("9-1"), bulk("first-entry"), entry];
         let id = |text: &str| text.parse::<EntryId>().unwrap();
         let old = StreamState { length: 2, first: Some(id("5-0")), last: id("9-1"), added: None };
         assert_eq!(state(&Value::Array(parts.clone())), Some(old));

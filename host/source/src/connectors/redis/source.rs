@@ -119,7 +119,8 @@ impl RedisSource {
     fn look(&mut self, stream: &str) -> Result<Option<StreamState>, SourceError> {
         let state = self.ask("look at", stream, |connection| look(connection, stream))?;
         if self.config.fails_on_loss && state.is_some_and(|state| state.added.is_none()) {
-            let (place, message) = (self.config.address.place(), "it does not count what is added to a stream".to_owned());
+            let (place, message) =
+                (self.config.address.place(), "it does not count what is added to a stream".to_owned());
             return Err(self.failed(format!("look at stream `{stream}`"), RedisError::Old { place, message }));
         }
         Ok(state)
@@ -247,7 +248,7 @@ impl RedisSource {
             columns.append(entry).map_err(|error| match error {
                 BadEntry::Malformed(reason) => SourceError::Malformed {
                     name: name.clone(),
-                    place: format!("entry {} of stream `{stream}`", entry.id),
+                    place: format!("entry {} of stream {stream}", entry.id),
                     reason,
                 },
                 BadEntry::Arrow(error) => of_arrow(&name, &error),
@@ -365,7 +366,9 @@ impl Source for RedisSource {
                     after: begin.id,
                     until: Some(until.id),
                     count: Some(added - count),
-                    why: format!("{added} were added, and {count} are there: some were trimmed or deleted before they were read"),
+                    why: format!(
+                        "{added} were added, and {count} are there: some were trimmed or deleted before they were read"
+                    ),
                 });
             }
             if !rows.is_empty() {

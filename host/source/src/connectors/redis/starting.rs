@@ -49,7 +49,9 @@ pub(super) fn starts(
     let mut found = BTreeMap::new();
     for (stream, value) in &given {
         if !streams.contains(stream) {
-            return Err(invalid(&format!("stream `{stream}` is not read; name all streams that are read, and no other")));
+            return Err(invalid(&format!(
+                "stream `{stream}` is not read; name all streams that are read, and no other"
+            )));
         }
         let start = value.as_str().and_then(Start::parse);
         found.insert(stream.clone(), start.ok_or_else(|| invalid(&format!("stream `{stream}`: {EXAMPLE}")))?);
