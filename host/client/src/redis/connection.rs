@@ -2,6 +2,7 @@
 
 use super::{Commands, RedisAddress, RedisError};
 use ::redis::{Client, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo, RedisResult, TlsCertificates, Value};
+use std::time::Duration;
 
 /// An open connection.
 pub struct Connection {
@@ -28,21 +29,35 @@ impl Connection {
         let client = client(address)?;
         let inner = client
             .get_connection_with_timeout(address.connect_timeout)
-            .and_then(|connection| {
-                connection.set_read_timeout(address.query_timeout)?;
-                connection.set_write_timeout(address.query_timeout)?;
-                Ok(connection)
-            })
             .map_err(|error| RedisError::of_connecting(&place, &user, address.tls, error))?;
-        let seconds = address.query_timeout.unwrap_or_default().as_secs();
-        let mut connection = Self { inner, place, user, seconds };
+        let mut connection = Self { inner, place, user, seconds: address.connect_timeout.as_secs() };
+        // The two sides may greet each other with the first words only.
+        connection.set_timeout(Some(address.connect_timeout))?;
+        connection.greet(name).map_err(|error| match error {
+            RedisError::Timeout { place, .. } => {
+                let source = "it takes longer than `connectTimeout`; does it speak TLS as `url` says?".into();
+                RedisError::Unreachable { place, source }
+            }
+            other => other,
+        })?;
+        connection.set_timeout(address.query_timeout)?;
+        connection.seconds = address.query_timeout.unwrap_or_default().as_secs();
+        Ok(connection)
+    }
+
+    /// The first words; the answer shows whether the server lets the user in.
+    fn greet(&mut self, name: &str) -> Result<(), RedisError> {
         // Who may not do this, or has no word for it, has no name.
-        connection.ask_all(&Commands::one(&[b"CLIENT", b"SETNAME", name.replace(' ', "-").as_bytes()]))?;
-        // The first answer shows whether the server lets the user in.
-        match connection.ask(&[b"PING"]) {
-            Ok(_) | Err(RedisError::Forbidden { .. }) => Ok(connection),
+        self.ask_all(&Commands::one(&[b"CLIENT", b"SETNAME", name.replace(' ', "-").as_bytes()]))?;
+        match self.ask(&[b"PING"]) {
+            Ok(_) | Err(RedisError::Forbidden { .. }) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    fn set_timeout(&self, timeout: Option<Duration>) -> Result<(), RedisError> {
+        let set = self.inner.set_read_timeout(timeout).and_then(|()| self.inner.set_write_timeout(timeout));
+        set.map_err(|error| RedisError::of_talking(&self.place, self.seconds, error))
     }
 
     /// Where it leads.

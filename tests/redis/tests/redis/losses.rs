@@ -185,9 +185,11 @@ fn what_is_read_and_what_is_lost_is_all_that_was_ever_added() {
             let writer = scope.spawn(|| {
                 let mut client = redis.client();
                 for number in (1..=ADDED).step_by(20) {
+                    client.ask("MULTI");
                     client.add_entries(&stream, number..=number + 19);
                     client.ask(&format!("XDEL {stream} {}-0 {}-0", number + 7, number.saturating_sub(30)));
-                    if number % 3 == 0 {
+                    client.ask("EXEC");
+                    if number.is_multiple_of(3) {
                         client.ask(&format!("XTRIM {stream} MAXLEN 200"));
                     }
                 }

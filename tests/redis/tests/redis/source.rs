@@ -4,7 +4,7 @@ use crate::{FORMAT, Input, ids, next, numbered};
 use millstream_common::{ManualClock, Options, ReadLimit, describe_chain};
 use millstream_source::connectors::redis::RedisSourceFactory;
 use millstream_source::contract::{self, Subject};
-use millstream_source::{Offset, Source, SourceSpec};
+use millstream_source::{Offset, SourceSpec};
 use redis_tests::Redis;
 use serde_json::json;
 use std::sync::Arc;

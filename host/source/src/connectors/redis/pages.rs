@@ -90,7 +90,7 @@ fn entry(value: Value) -> Option<Entry> {
         _ => None,
     };
     let fields: Vec<Vec<u8>> = fields.into_iter().map(bytes).collect::<Option<_>>()?;
-    (fields.len() % 2 == 0).then_some(Entry { id: text(&id)?.parse().ok()?, fields })
+    fields.len().is_multiple_of(2).then_some(Entry { id: text(&id)?.parse().ok()?, fields })
 }
 
 #[cfg(test)]
