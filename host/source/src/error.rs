@@ -60,7 +60,7 @@ pub enum SourceError {
     Redis {
         /// The stream.
         name: String,
-        /// `look at stream `clicks``, `read stream `clicks``.
+        /// `look at` or `read`, and the stream.
         action: String,
         /// What the server or the network said.
         #[source]
