@@ -2,6 +2,7 @@
 
 use millstream_client::database::DatabaseError;
 use millstream_client::kafka::KafkaError;
+use millstream_client::redis::RedisError;
 use millstream_common::{BatchId, Fault, Hint, OptionError, OutputMode, QueryId};
 use millstream_wasm::WasmError;
 
@@ -78,6 +79,33 @@ pub enum SinkError {
         /// What the database said.
         #[source]
         source: Box<DatabaseError>,
+    },
+    /// Redis could not be reached, or did not take the rows.
+    #[error("sink `redis` cannot {action} `{place}`")]
+    Redis {
+        /// `open`, `write`.
+        action: &'static str,
+        /// Server and keys.
+        place: String,
+        /// What the server or the network said.
+        #[source]
+        source: Box<RedisError>,
+    },
+    /// What the server had confirmed is no longer there.
+    #[error(
+        "sink `{sink}` cannot write batch {batch} into `{place}`: the server had confirmed batch {confirmed}, and has {found} now"
+    )]
+    WentBack {
+        /// The connector.
+        sink: String,
+        /// Server and keys.
+        place: String,
+        /// The batch.
+        batch: BatchId,
+        /// The newest batch that was confirmed.
+        confirmed: BatchId,
+        /// What there is: `batch 3`, `none`.
+        found: String,
     },
     /// A later run of the same query writes there now.
     #[error("sink `{sink}` cannot write batch {batch} into `{place}`: another run of the query has taken its place")]
@@ -197,6 +225,8 @@ impl Hint for SinkError {
             Self::Option(_) | Self::UnknownFormat { .. } | Self::Mode { .. } | Self::Schema { .. } => Fault::Query,
             Self::Plugin { source, .. } => source.fault(),
             Self::Database { source, .. } => source.fault(),
+            Self::Redis { source, .. } => source.fault(),
+            Self::WentBack { .. } => Fault::Outside,
             Self::Rows { .. } => Fault::Data,
             Self::Fenced { .. } => Fault::Outside,
             Self::NotPrepared { .. } | Self::Foreign { .. } | Self::Elsewhere { .. } | Self::Function { .. } => {
@@ -221,6 +251,12 @@ impl Hint for SinkError {
                 _ => source.hint(),
             },
             Self::Database { source, .. } => source.hint(),
+            Self::Redis { source, .. } => source.hint(),
+            Self::WentBack { .. } => Some(
+                "the server lost what it had confirmed: let it keep all with `appendfsync always` and evict nothing; started \
+                 again, the query goes on without what is lost"
+                    .into(),
+            ),
             Self::Rows { .. } => Some("let the query leave the row out, or put another value in its place".into()),
             Self::Fenced { .. } => Some("let only one run of the query go on: stop this one or the other".into()),
             Self::NotPrepared { .. } => {

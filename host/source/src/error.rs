@@ -2,6 +2,7 @@
 
 use millstream_client::database::DatabaseError;
 use millstream_client::kafka::KafkaError;
+use millstream_client::redis::RedisError;
 use millstream_common::{DurableError, Fault, Hint, OptionError};
 use millstream_wasm::WasmError;
 
@@ -53,6 +54,17 @@ pub enum SourceError {
         /// What the database said.
         #[source]
         source: Box<DatabaseError>,
+    },
+    /// Redis could not be reached, or did not do what it was asked.
+    #[error("source `{name}` cannot {action}")]
+    Redis {
+        /// The stream.
+        name: String,
+        /// `look at` or `read`, and the stream.
+        action: String,
+        /// What the server or the network said.
+        #[source]
+        source: Box<RedisError>,
     },
     /// A table has other columns than before.
     #[error("source `{name}` cannot go on: table `{table}` has changed: {reason}")]
@@ -175,6 +187,7 @@ impl Hint for SourceError {
             Self::Option(_) | Self::UnknownFormat { .. } | Self::Schema { .. } => Fault::Query,
             Self::Unavailable { .. } => Fault::Outside,
             Self::Database { source, .. } => source.fault(),
+            Self::Redis { source, .. } => source.fault(),
             Self::TableChanged { .. } | Self::CannotCommit { .. } => Fault::Query,
             Self::Plugin { source, .. } => source.fault(),
             Self::Kafka { source, .. } => source.fault(),
@@ -195,6 +208,12 @@ impl Hint for SourceError {
                     .into(),
             ),
             Self::Database { source, .. } => source.hint(),
+            Self::Redis { source, .. } => match **source {
+                RedisError::Old { .. } => Some(
+                    "use a server from 7.0 on, or set failOnDataLoss to false: then losses are not looked for".into(),
+                ),
+                _ => source.hint(),
+            },
             Self::TableChanged { .. } => Some(
                 "start the query again: it takes the columns as they are then; what its SQL names must still be there"
                     .into(),

@@ -13,13 +13,15 @@ pub mod mysql;
 pub mod noop;
 pub mod plugin;
 pub mod postgres;
+pub mod redis;
 
 use crate::SinkRegistry;
 use std::sync::Arc;
 
 impl SinkRegistry {
-    /// The connectors `console`, `memory`, `noop`, `delta`, `kafka`, `postgresql`, `mysql`, `file`, `parquet`, `json`, `csv`,
-    /// `text`, `avro` and `orc`, writing to standard output, to memory tables of their own, to servers, folders and object stores.
+    /// The connectors `console`, `memory`, `noop`, `delta`, `kafka`, `postgresql`, `mysql`, `redis`, `file`, `parquet`, `json`,
+    /// `csv`, `text`, `avro` and `orc`, writing to standard output, to memory tables of their own, to servers, folders and
+    /// object stores.
     pub fn with_builtins() -> Self {
         Self::with_builtins_over(memory::MemorySinkTables::new())
     }
@@ -33,6 +35,7 @@ impl SinkRegistry {
         registry.register("noop", Arc::new(noop::NoopSinkFactory));
         registry.register(mysql::FORMAT, Arc::new(mysql::factory()));
         registry.register(postgres::FORMAT, Arc::new(postgres::factory()));
+        registry.register(redis::FORMAT, Arc::new(redis::RedisSinkFactory));
         registry.register("kafka", Arc::new(kafka::KafkaSinkFactory));
         registry.register("file", Arc::new(file::FileSinkFactory::new(None)));
         for format in file::FileFormat::ALL {

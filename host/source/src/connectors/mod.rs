@@ -13,6 +13,7 @@ pub mod plugin;
 pub mod postgres;
 pub mod rate;
 pub mod rate_micro_batch;
+pub mod redis;
 pub mod socket;
 
 use crate::SourceRegistry;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 
 impl SourceRegistry {
     /// The connectors `file`, `text`, `json`, `csv`, `parquet`, `avro`, `orc`, `delta`, `kafka`, `postgresql` and `mysql` (tables),
-    /// `postgresql-cdc`, `mysql-cdc`, `socket`, `rate`, `rate-micro-batch` and `plugin`.
+    /// `postgresql-cdc`, `mysql-cdc`, `redis`, `socket`, `rate`, `rate-micro-batch` and `plugin`.
     /// The format `plugin` comes with the plugins of a query, memory streams are handles of the library: register a [`memory::MemoryStreams`] or a
     /// [`memory::MemoryStream`].
     pub fn with_builtins() -> Self {
@@ -34,6 +35,7 @@ impl SourceRegistry {
         registry.register(mysql::CDC_FORMAT, Arc::new(mysql::MysqlCdcFactory));
         registry.register(postgres::FORMAT, Arc::new(postgres::tables()));
         registry.register(postgres::CDC_FORMAT, Arc::new(postgres::PostgresCdcFactory));
+        registry.register(redis::FORMAT, Arc::new(redis::RedisSourceFactory));
         registry.register("kafka", Arc::new(kafka::KafkaSourceFactory));
         registry.register("delta", Arc::new(delta::DeltaSourceFactory::default()));
         registry.register("socket", Arc::new(socket::SocketSourceFactory));

@@ -20,7 +20,7 @@ mod server;
 mod sink;
 
 pub(crate) use cell::{Cell, cell};
-pub(crate) use columns::{Family, TableColumn};
+pub(crate) use columns::{Family, TableColumn, has_counterpart};
 pub(crate) use dialect::{DELETE, Dialect, Load, LoadError, Session, TRUNCATE};
 use fit::create;
 pub(crate) use sink::DatabaseSinkFactory;

@@ -8,9 +8,6 @@ use millstream_common::StopSignal;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether to stop.
-const NAP: Duration = Duration::from_millis(50);
-
 /// Where rows go.
 pub(super) struct Server {
     pub(super) dialect: Arc<dyn Dialect>,
@@ -96,9 +93,9 @@ impl Server {
             let is_final = !error.is_transient() || began.elapsed() + pause > self.config.retry;
             if !is_final {
                 let said = millstream_common::describe_chain(&error);
-                tracing::warn!(sink = self.dialect.format(), error = said, "the database is away; trying again");
+                tracing::warn!(sink = self.dialect.format(), error = said, "the server is away; trying again");
             }
-            if is_final || !self.has_paused(pause) {
+            if is_final || !self.stop.has_paused(pause) {
                 return Err(SinkError::Database {
                     sink: self.dialect.format().to_owned(),
                     action,
@@ -108,19 +105,6 @@ impl Server {
             }
             attempts += 1;
         }
-    }
-
-    /// Waits; answers whether nobody wanted to stop meanwhile.
-    fn has_paused(&self, pause: Duration) -> bool {
-        let until = Instant::now() + pause;
-        while !self.stop.is_set() {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return true;
-            }
-            std::thread::sleep(left.min(NAP));
-        }
-        false
     }
 }
 

@@ -10,9 +10,6 @@ use std::time::{Duration, Instant};
 /// For how long it is tried again in all.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often it is looked whether to stop.
-const NAP: Duration = Duration::from_millis(50);
-
 /// A connection of either client.
 pub(crate) trait Connect: Sized {
     /// Opens one.
@@ -104,17 +101,20 @@ pub(crate) fn patiently<T>(
         if stop.is_set() || began.elapsed() + pause > PATIENCE {
             return Err(error);
         }
-        tracing::warn!(error = millstream_common::describe_chain(&error), "the database is away; trying again");
-        let until = Instant::now() + pause;
-        while !stop.is_set() && Instant::now() < until {
-            std::thread::sleep(NAP.min(pause));
+        tracing::warn!(error = millstream_common::describe_chain(&error), "the server is away; trying again");
+        if !stop.has_paused(pause) {
+            return Err(error);
         }
         attempts += 1;
     }
 }
 
 fn is_transient(error: &SourceError) -> bool {
-    matches!(error, SourceError::Database { source, .. } if source.is_transient())
+    match error {
+        SourceError::Database { source, .. } => source.is_transient(),
+        SourceError::Redis { source, .. } => source.is_transient(),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
