@@ -5,6 +5,7 @@ use super::error::RegistryError;
 use super::exchange::{Answer, ask};
 use super::schema::{Reference, Schema, SchemaKind, Subject, Version};
 use crate::database::Driver;
+use millstream_common::StopSignal;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -109,10 +110,11 @@ impl SchemaRegistry {
         };
         std::thread::scope(|scope| {
             let asking = std::thread::Builder::new().name("schema-registry".to_owned()).spawn_scoped(scope, || {
-                let driver = Driver::new().map_err(|error| broken(error.into()))?;
+                // Functions know no wish to stop; the address limits how long an answer may take.
+                let driver = Driver::new(&StopSignal::new()).map_err(|error| broken(error.into()))?;
                 driver
                     .wait(None, ask(&self.address, path, body.as_ref()))
-                    .unwrap_or_else(|| Err(broken("the question was given up".into())))
+                    .unwrap_or_else(|_| Err(broken("the question was given up".into())))
             });
             match asking.map(std::thread::ScopedJoinHandle::join) {
                 Ok(Ok(answer)) => answer,
