@@ -24,7 +24,7 @@ pub fn host(arguments: &[String]) -> Result<()> {
     for (format, url) in [("postgresql", postgres), ("mysql", mariadb)] {
         let writer = counts.write_stream().query_name(format).output_mode(OutputMode::Append);
         let writer = writer.trigger(Trigger::Default).format(format).option("url", url).option("dbtable", "counts");
-        writer.option("checkpointLocation", &format!("{}/{format}", given.checkpoint)).start()?;
+        writer.option("checkpointLocation", format!("{}/{format}", given.checkpoint)).start()?;
     }
     let ended = session.streams().await_any_termination();
     ended.map_err(|error| anyhow::anyhow!(millstream_common::describe_chain(&*error)))

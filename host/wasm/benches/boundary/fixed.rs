@@ -48,6 +48,8 @@ const NOTHING: &str = r#"(component
 
 type Buffers<'a> = (u32, &'a [&'a [u8]]);
 type Bytes = (u32, Vec<Vec<u8>>);
+/// What it has more than the one before, and the call.
+type Rung<'a> = (&'static str, Box<dyn FnMut() + 'a>);
 type Answer = Result<(Bytes, Vec<(u32, String)>), String>;
 
 #[derive(Clone, Copy, ComponentType, Lower)]
@@ -142,7 +144,7 @@ pub(crate) fn print(slot: &PluginSlot, bytes: &[u8], function: &str, arguments: 
     assert_eq!((output.values.rows, output.row_errors.len()), (1, 0));
     assert_eq!(output.values.buffers.last().unwrap().as_slice(), by_host.buffers()[0].as_slice());
 
-    let mut rungs: [(&str, Box<dyn FnMut()>); 5] = [
+    let mut rungs: [Rung; 5] = [
         (
             "into a guest and back, with its deadline",
             Box::new(move || {
