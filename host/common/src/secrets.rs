@@ -86,14 +86,25 @@ mod tests {
             "source.a.options.kafka.sasl.jaas.config",
             "sink.options.kafka.ssl.key.pem",
             "kafka.ssl.keystore.key",
+            "kafka.ssl.key.password",
+            "sasl.password",
+            "sasl.jaas.config",
+            "ssl.key.pem",
             "ssl.key.password",
+            "ssl.keystore.key",
+            "ssl.keystore.password",
             "aws_secret_access_key",
         ] {
             assert_eq!(shown(name, "x"), HIDDEN, "{name}");
         }
-        for name in
-            ["passwordEnv", "plugin.tokens.memory", "kafka.sasl.username", "bootstrap.servers", "ssl.ca.location"]
-        {
+        for name in [
+            "passwordEnv",
+            "plugin.tokens.memory",
+            "kafka.sasl.username",
+            "sasl.username",
+            "bootstrap.servers",
+            "ssl.ca.location",
+        ] {
             assert_eq!(shown(name, "x"), "x", "{name}");
         }
     }

@@ -12,6 +12,7 @@ pub mod connectors;
 pub mod contract;
 pub mod decode;
 mod error;
+mod loss;
 mod offset;
 mod refresh;
 mod registry;

@@ -2,8 +2,9 @@
 
 use super::secret::Secret;
 use super::url;
+use crate::server_options;
 use millstream_common::secrets::without_password;
-use millstream_common::{OptionError, Options, duration};
+use millstream_common::{OptionError, Options};
 use std::time::Duration;
 
 /// The options that say where a database is; connectors add their own.
@@ -179,23 +180,10 @@ impl Address {
             let reason = format!("it names no database; {}", self.product.example());
             return Err(Options::invalid(owner, "url", &shown, &reason));
         }
-        match (options.get("password"), options.get("passwordEnv")) {
-            (Some(_), Some(variable)) => {
-                let reason = "`password` is set too; keep one of the two";
-                return Err(Options::invalid(owner, "passwordEnv", variable, reason));
-            }
-            (Some(password), None) => self.password = Some(Secret::new(password)),
-            (None, Some(variable)) => match environment(variable) {
-                Some(password) => self.password = Some(Secret::new(password)),
-                None => {
-                    let reason = "the environment of this process has no such variable";
-                    return Err(Options::invalid(owner, "passwordEnv", variable, reason));
-                }
-            },
-            (None, None) if self.password.is_none() => {
-                self.password = environment(self.product.password_variable()).map(Secret::new);
-            }
-            (None, None) => {}
+        if let Some(password) = server_options::password(owner, options, environment)? {
+            self.password = Some(password);
+        } else if self.password.is_none() {
+            self.password = environment(self.product.password_variable()).map(Secret::new);
         }
         if let Some(mode) = options.get("sslmode") {
             self.tls = TlsMode::parse(mode).ok_or_else(|| Options::invalid(owner, "sslmode", mode, TLS_MODES))?;
@@ -203,16 +191,10 @@ impl Address {
         if let Some(file) = options.get("sslrootcert") {
             self.root_certificates = Some(file.to_owned());
         }
-        if let Some(text) = options.get("connectTimeout") {
-            let time = duration::parse_micros(text).ok().filter(|micros| *micros > 0);
-            let micros = time.ok_or_else(|| {
-                Options::invalid(owner, "connectTimeout", text, "write a duration greater than 0, such as `10 seconds`")
-            })?;
-            self.connect_timeout = Duration::from_micros(micros.unsigned_abs());
+        if let Some(time) = server_options::connect_timeout(owner, options)? {
+            self.connect_timeout = time;
         }
-        let seconds: Option<u64> =
-            options.parse(owner, "queryTimeout", "write a number of seconds, or 0 for no limit")?;
-        self.query_timeout = seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
+        self.query_timeout = server_options::query_timeout(owner, options, None)?;
         Ok(())
     }
 

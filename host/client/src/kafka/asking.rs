@@ -4,6 +4,7 @@
 //! looks at the log, and goes on while there is hope.
 
 use super::{KafkaError, KafkaLog};
+use crate::patience::pause;
 use millstream_common::{StopSignal, describe_chain};
 use rdkafka::error::KafkaResult;
 use std::time::{Duration, Instant};
@@ -14,8 +15,6 @@ const STEP: (Duration, Duration) = (Duration::from_millis(500), Duration::from_s
 const SILENCE: Duration = Duration::from_secs(2);
 /// Between two steps.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The longest sleep before the wish to stop is looked at.
-const NAP: Duration = Duration::from_millis(50);
 
 /// A question to the brokers.
 #[derive(Debug, Clone, Copy)]
@@ -72,18 +71,6 @@ impl Asking<'_> {
             pause(PAUSE, self.stop);
             step = (step * 2).min(STEP.1);
         }
-    }
-}
-
-/// Sleeps, but no longer than until a stop is asked for.
-pub fn pause(duration: Duration, stop: &StopSignal) {
-    let begin = Instant::now();
-    loop {
-        let left = duration.saturating_sub(begin.elapsed());
-        if left.is_zero() || stop.is_set() {
-            return;
-        }
-        std::thread::sleep(left.min(NAP));
     }
 }
 

@@ -17,7 +17,7 @@ mod log;
 mod names;
 mod options;
 
-pub use asking::{Asking, pause};
+pub use asking::Asking;
 pub use error::KafkaError;
 pub use log::KafkaLog;
 pub use options::{KafkaOptions, KafkaRole};

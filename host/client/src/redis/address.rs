@@ -1,9 +1,10 @@
 //! Where a server is and who asks, from the options of a connector.
 
 use crate::database::Secret;
+use crate::server_options;
 use ::redis::{ConnectionInfo, IntoConnectionInfo, parse_redis_url};
 use millstream_common::secrets::without_password;
-use millstream_common::{OptionError, Options, duration};
+use millstream_common::{OptionError, Options};
 use std::time::Duration;
 
 /// The options that say where a server is; connectors add their own.
@@ -56,7 +57,11 @@ impl RedisAddress {
         if let Some(user) = options.get("user") {
             address.user = Some(user.to_owned()).filter(|user| !user.is_empty());
         }
-        address.password = password(owner, options, environment, address.password)?;
+        if let Some(password) = server_options::password(owner, options, environment)? {
+            address.password = Some(password);
+        } else if address.password.is_none() {
+            address.password = environment(PASSWORD_VARIABLE).map(Secret::new);
+        }
         if let Some(db) = options.parse::<u32>(owner, "db", "write the number of a database, such as 0")? {
             address.db = db.into();
         }
@@ -67,17 +72,10 @@ impl RedisAddress {
             }
             address.root_certificates = Some(file.to_owned());
         }
-        if let Some(text) = options.get("connectTimeout") {
-            let time = duration::parse_micros(text).ok().filter(|micros| *micros > 0);
-            let micros = time.ok_or_else(|| {
-                Options::invalid(owner, "connectTimeout", text, "write a duration greater than 0, such as `10 seconds`")
-            })?;
-            address.connect_timeout = Duration::from_micros(micros.unsigned_abs());
+        if let Some(time) = server_options::connect_timeout(owner, options)? {
+            address.connect_timeout = time;
         }
-        let expected = "write a number of seconds, or 0 for no limit";
-        if let Some(seconds) = options.parse::<u64>(owner, "queryTimeout", expected)? {
-            address.query_timeout = Some(Duration::from_secs(seconds)).filter(|time| !time.is_zero());
-        }
+        address.query_timeout = server_options::query_timeout(owner, options, address.query_timeout)?;
         Ok(address)
     }
 
@@ -125,30 +123,6 @@ impl RedisAddress {
         let scheme = if self.tls { "rediss" } else { "redis" };
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         format!("{scheme}://{host}:{}/{}", self.port, self.db)
-    }
-}
-
-/// The password that options say, or that stands in the URL or the environment.
-fn password(
-    owner: &str,
-    options: &Options,
-    environment: &dyn Fn(&str) -> Option<String>,
-    of_url: Option<Secret>,
-) -> Result<Option<Secret>, OptionError> {
-    match (options.get("password"), options.get("passwordEnv")) {
-        (Some(_), Some(variable)) => {
-            let reason = "`password` is set too; keep one of the two";
-            Err(Options::invalid(owner, "passwordEnv", variable, reason))
-        }
-        (Some(password), None) => Ok(Some(Secret::new(password))),
-        (None, Some(variable)) => match environment(variable) {
-            Some(password) => Ok(Some(Secret::new(password))),
-            None => {
-                let reason = "the environment of this process has no such variable";
-                Err(Options::invalid(owner, "passwordEnv", variable, reason))
-            }
-        },
-        (None, None) => Ok(of_url.or_else(|| environment(PASSWORD_VARIABLE).map(Secret::new))),
     }
 }
 

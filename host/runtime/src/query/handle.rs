@@ -593,8 +593,13 @@ fn wait_for_trigger(run: &QueryRun, began_ms: i64, has_run: bool) {
     if !has_run {
         until = until.max(now + run.settings.polling_delay_ms as i64);
     }
+    nap_until(run, until);
+}
+
+/// Sleeps until then, or until the query is to stop.
+fn nap_until(run: &QueryRun, until_ms: i64) {
     while !run.stop.is_set() {
-        let left = until - run.clock.now_ms();
+        let left = until_ms - run.clock.now_ms();
         if left <= 0 {
             return;
         }
@@ -610,10 +615,7 @@ fn run_with_retries(run: &mut QueryRun) -> Result<Option<Progress>, RuntimeError
             Err(error) if error.fault() == Fault::Outside && !run.stop.is_set() => {
                 let text = millstream_common::describe_chain(&error);
                 tracing::warn!("attempt {attempt} failed, trying again in {pause:?}: {text}");
-                let until = run.clock.now_ms() + pause.as_millis() as i64;
-                while !run.stop.is_set() && run.clock.now_ms() < until {
-                    run.clock.sleep(NAP.min(pause));
-                }
+                nap_until(run, run.clock.now_ms() + pause.as_millis() as i64);
                 pause *= 2;
             }
             outcome => return outcome,

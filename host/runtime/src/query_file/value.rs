@@ -50,3 +50,20 @@ impl Value {
         Self { name, value, origin }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_hidden_by_their_names() {
+        for name in ["object_store.aws_region", "sink.options.password", "source.a.options.api-key"] {
+            assert_eq!(Value::new(name, "x", Origin::Default).value, "(hidden)", "{name}");
+        }
+        for name in ["source.a.options.kafka.sasl.jaas.config", "sink.options.kafka.ssl.key.pem"] {
+            assert_eq!(Value::new(name, "x", Origin::Default).value, "(hidden)", "{name}");
+        }
+        assert_eq!(Value::new("source.a.options.kafka.sasl.username", "x", Origin::Default).value, "x");
+        assert_eq!(Value::new("plugin.tokens.memory", "64 MiB", Origin::Default).value, "64 MiB");
+    }
+}

@@ -6,7 +6,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use databases_tests::kafka::{Tables, host};
 use kafka_tests::proof::{Plan, storm_into};
 use std::process::ExitCode;
@@ -29,16 +29,8 @@ fn main() -> ExitCode {
 }
 
 fn prove(arguments: &[String]) -> Result<bool> {
-    let numbers: Vec<u64> = arguments.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
-    let (records, kills, seed) = match numbers.as_slice() {
-        [] => (10_000_000, 100, 1),
-        [records] => (*records, 100, 1),
-        [records, kills] => (*records, *kills, 1),
-        [records, kills, seed] => (*records, *kills, *seed),
-        _ => bail!("usage: kafka-databases [N [KILLS [SEED]]]"),
-    };
     let began = Instant::now();
-    let plan = Plan { records, kills, seed, program: std::env::current_exe()? };
+    let plan = Plan::of("kafka-databases", arguments)?;
     let tables = Tables::start();
     let mut tell = |line| println!("{:>6.1} s  {line}", began.elapsed().as_secs_f64());
     let outcome = storm_into(&plan, &tables, &mut tell)?;

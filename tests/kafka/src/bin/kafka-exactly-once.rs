@@ -5,7 +5,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use kafka_tests::proof::{Plan, host, storm};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -27,16 +27,8 @@ fn main() -> ExitCode {
 }
 
 fn prove(arguments: &[String]) -> Result<bool> {
-    let numbers: Vec<u64> = arguments.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
-    let (records, kills, seed) = match numbers.as_slice() {
-        [] => (10_000_000, 100, 1),
-        [records] => (*records, 100, 1),
-        [records, kills] => (*records, *kills, 1),
-        [records, kills, seed] => (*records, *kills, *seed),
-        _ => bail!("usage: kafka-exactly-once [N [KILLS [SEED]]]"),
-    };
     let began = Instant::now();
-    let plan = Plan { records, kills, seed, program: std::env::current_exe()? };
+    let plan = Plan::of("kafka-exactly-once", arguments)?;
     let outcome = storm(&plan, &mut |line| println!("{:>6.1} s  {line}", began.elapsed().as_secs_f64()))?;
     println!(
         "{} windows and keys in {:.0} s, {} deaths of brokers, {} records of the output are aborted ones that nobody sees",

@@ -33,6 +33,20 @@ pub struct Plan {
     pub program: PathBuf,
 }
 
+impl Plan {
+    /// What a program is told: how many records (ten million), how many kills (100), the seed (1); it is a host, too.
+    ///
+    /// # Errors
+    /// When that is not numbers, or more of them; the message says what `name` takes.
+    pub fn of(name: &str, arguments: &[String]) -> Result<Self> {
+        let numbers: Vec<u64> = arguments.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
+        ensure!(numbers.len() <= 3, "usage: {name} [N [KILLS [SEED]]]");
+        let number = |at: usize, default| numbers.get(at).copied().unwrap_or(default);
+        let (records, kills, seed) = (number(0, 10_000_000), number(1, 100), number(2, 1));
+        Ok(Self { records, kills, seed, program: std::env::current_exe()? })
+    }
+}
+
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {

@@ -48,6 +48,31 @@ pub(super) fn pair_of(name: &str, data_type: &DataType) -> Result<(DataType, Dat
     }
 }
 
+/// The type with other leaves, inside of arrays, maps and structs too.
+pub(super) fn with_leaves(data_type: &DataType, leaf: fn(&DataType) -> DataType) -> DataType {
+    let inner = |inner: &DataType| with_leaves(inner, leaf);
+    match data_type {
+        DataType::List(element) => list_of(inner(element.data_type())),
+        DataType::Map(entries, _) => match entries.data_type() {
+            DataType::Struct(pair) if pair.len() == 2 => map_of(inner(pair[0].data_type()), inner(pair[1].data_type())),
+            _ => data_type.clone(),
+        },
+        DataType::Struct(fields) => {
+            let field = |field: &Arc<Field>| Field::new(field.name(), inner(field.data_type()), field.is_nullable());
+            DataType::Struct(fields.iter().map(field).collect())
+        }
+        other => leaf(other),
+    }
+}
+
+/// The refusal of another number of arguments than from the least to the most.
+pub(super) fn check_count(name: &str, types: &[DataType], (least, most): (usize, usize)) -> Result<()> {
+    if types.len() < least || types.len() > most {
+        return plan_err!("[WRONG_NUM_ARGS] `{name}` does not take {} arguments", types.len());
+    }
+    Ok(())
+}
+
 /// The refusal of an argument.
 pub(super) fn mismatch<T>(name: &str, wanted: &str, found: &DataType) -> Result<T> {
     plan_err!("[DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE] `{name}` needs {wanted}, not {found}")

@@ -5,12 +5,13 @@
 //! type that `result` answered. Rows with null arguments are seen too.
 //! It does not look at rows itself.
 
+use super::coercion::check_count;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -106,11 +107,8 @@ impl ScalarUDFImpl for NestedFunction {
     }
 
     fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
-        let (least, most) = self.definition.arguments;
         let name = self.definition.name;
-        if arg_types.len() < least || arg_types.len() > most {
-            return plan_err!("[WRONG_NUM_ARGS] `{name}` does not take {} arguments", arg_types.len());
-        }
+        check_count(name, arg_types, self.definition.arguments)?;
         (self.definition.coerce)(name, arg_types, self.ansi)
     }
 

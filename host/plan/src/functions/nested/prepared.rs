@@ -6,7 +6,7 @@
 //! same in every batch of a run. What has failed is not remembered.
 //! It does not look at rows itself.
 
-use super::coercion::mismatch;
+use super::coercion::{check_count, mismatch};
 use arrow::array::{Array, ArrayRef, new_empty_array};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
@@ -165,11 +165,8 @@ impl ScalarUDFImpl for PreparedFunction {
     }
 
     fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
-        let (least, most) = self.definition.arguments;
         let name = self.definition.name;
-        if arg_types.len() < least || arg_types.len() > most {
-            return plan_err!("[WRONG_NUM_ARGS] `{name}` does not take {} arguments", arg_types.len());
-        }
+        check_count(name, arg_types, self.definition.arguments)?;
         let mut coerced = vec![(self.definition.coerce)(name, &arg_types[0])?];
         for constant in &arg_types[1..] {
             coerced.push(match constant {

@@ -4,15 +4,14 @@ use super::Dialect;
 use crate::{SinkError, SinkSpec};
 use arrow::datatypes::{DataType, Schema};
 use millstream_client::database::{ADDRESS_OPTIONS, Address, TableName};
-use millstream_common::{Options, duration};
+use millstream_client::server_options::retry_timeout;
+use millstream_common::Options;
 use std::time::Duration;
 
 /// The options beside those of the address.
 const OWN: [&str; 6] = ["dbtable", "key", "changeColumn", "createTable", "batchsize", "retryTimeout"];
 /// How many rows a statement has where nobody says it, as in Spark.
 const BATCH_SIZE: usize = 1000;
-/// For how long a batch is tried again where nobody says it.
-const RETRY: Duration = Duration::from_secs(60);
 
 /// The options, checked.
 #[derive(Debug, Clone)]
@@ -64,15 +63,7 @@ impl DatabaseConfig {
         if batch_size == 0 {
             return Err(Options::invalid(owner, "batchsize", "0", "write a number of rows greater than 0").into());
         }
-        let retry = match options.get("retryTimeout") {
-            None => RETRY,
-            Some(text) => {
-                let micros = duration::parse_micros(text).ok().and_then(|micros| u64::try_from(micros).ok());
-                Duration::from_micros(micros.ok_or_else(|| {
-                    Options::invalid(owner, "retryTimeout", text, "write a duration, such as `1 minute`")
-                })?)
-            }
-        };
+        let retry = retry_timeout(owner, options)?;
         let create = options.flag(owner, "createTable", true)?;
         Ok(Self { address, table, key, change, create, batch_size, retry })
     }

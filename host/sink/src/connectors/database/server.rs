@@ -4,9 +4,9 @@ use super::config::DatabaseConfig;
 use super::dialect::{Dialect, Session};
 use crate::{SinkError, SinkSpec};
 use millstream_client::database::DatabaseError;
+use millstream_client::patience::Patience;
 use millstream_common::StopSignal;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// Where rows go.
 pub(super) struct Server {
@@ -32,11 +32,6 @@ impl From<SinkError> for Failure {
     fn from(error: SinkError) -> Self {
         Self::Sink(error)
     }
-}
-
-/// How long to wait before the next attempt.
-fn delay(attempt: u32) -> Duration {
-    Duration::from_millis(100 << attempt.min(4)).min(Duration::from_secs(1))
 }
 
 impl Server {
@@ -77,8 +72,7 @@ impl Server {
         action: &'static str,
         mut attempt: impl FnMut(&mut Self) -> Result<T, Failure>,
     ) -> Result<T, SinkError> {
-        let began = Instant::now();
-        let mut attempts = 0;
+        let mut patience = Patience::new(&self.stop, self.config.retry);
         loop {
             let error = match attempt(self) {
                 Ok(value) => return Ok(value),
@@ -89,13 +83,11 @@ impl Server {
                 Err(Failure::Database(error)) => error,
             };
             self.session = None;
-            let pause = delay(attempts);
-            let is_final = !error.is_transient() || began.elapsed() + pause > self.config.retry;
-            if !is_final {
+            let warn = || {
                 let said = millstream_common::describe_chain(&error);
                 tracing::warn!(sink = self.dialect.format(), error = said, "the server is away; trying again");
-            }
-            if is_final || !self.stop.has_paused(pause) {
+            };
+            if !patience.has_more(error.is_transient(), warn) {
                 return Err(SinkError::Database {
                     sink: self.dialect.format().to_owned(),
                     action,
@@ -103,18 +95,6 @@ impl Server {
                     source: Box::new(error),
                 });
             }
-            attempts += 1;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn attempts_come_slower_and_slower_up_to_a_second() {
-        let delays: Vec<u128> = (0..6).map(|attempt| delay(attempt).as_millis()).collect();
-        assert_eq!(delays, [100, 200, 400, 800, 1000, 1000]);
     }
 }

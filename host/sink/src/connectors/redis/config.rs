@@ -5,12 +5,11 @@ use crate::connectors::database::has_counterpart;
 use crate::{SinkError, SinkSpec};
 use arrow::datatypes::Schema;
 use millstream_client::redis::{REDIS_OPTIONS, RedisAddress};
-use millstream_common::{Options, OutputMode, duration};
+use millstream_client::server_options::retry_timeout;
+use millstream_common::{Options, OutputMode};
 use std::time::Duration;
 
 const OWN: [&str; 6] = ["stream", "maxLength", "key", "keyPrefix", "valueType", "retryTimeout"];
-/// For how long a batch is tried again where nobody says it.
-const RETRY: Duration = Duration::from_secs(60);
 
 /// How long a stream may become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,15 +87,7 @@ impl RedisConfig {
         let owner = format!("sink `{FORMAT}`");
         let owner = owner.as_str();
         options.only(owner, &[&REDIS_OPTIONS[..], &OWN[..]].concat())?;
-        let retry = match options.get("retryTimeout") {
-            None => RETRY,
-            Some(text) => {
-                let micros = duration::parse_micros(text).ok().and_then(|micros| u64::try_from(micros).ok());
-                Duration::from_micros(micros.ok_or_else(|| {
-                    Options::invalid(owner, "retryTimeout", text, "write a duration, such as `1 minute`")
-                })?)
-            }
-        };
+        let retry = retry_timeout(owner, options)?;
         let address = RedisAddress::new(owner, options, &|name| std::env::var(name).ok())?;
         Ok(Self { address, target: target(owner, options)?, retry })
     }

@@ -7,10 +7,10 @@ use super::rows::{Encoded, Pieces, encode};
 use crate::{Guarantee, Sink, SinkBatch, SinkContext, SinkError, SinkFactory, SinkReport, SinkSpec};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use millstream_client::patience::Patience;
 use millstream_client::redis::{Commands, Connection, RedisError, Value};
 use millstream_common::{BatchId, OutputMode, StopSignal, describe_chain};
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
 
 /// How many keys are named in one command.
 const KEYS: usize = 500;
@@ -100,11 +100,6 @@ impl From<SinkError> for Failure {
     }
 }
 
-/// How long to wait before the next attempt.
-fn delay(attempt: u32) -> Duration {
-    Duration::from_millis(100 << attempt.min(4)).min(Duration::from_secs(1))
-}
-
 /// What became of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
@@ -125,14 +120,14 @@ impl RedisSink {
         Ok(self.connection.insert(connection))
     }
 
-    /// Tries until it goes well, or fails in a way that waiting does not mend, or has taken long enough, or nobody wants it any more. A failed attempt
-    /// leaves no connection, and so no transaction that is open.
+    /// Tries until it goes well, or fails in a way that waiting does not mend, or has taken long enough, or nobody wants it any
+    /// more. A failed attempt leaves no connection, and so no transaction that is open.
     fn patiently<T>(
         &mut self,
         action: &'static str,
         mut attempt: impl FnMut(&mut Self) -> Result<T, Failure>,
     ) -> Result<T, SinkError> {
-        let (began, mut attempts) = (Instant::now(), 0);
+        let mut patience = Patience::new(&self.stop, self.config.retry);
         loop {
             let failure = match attempt(self) {
                 Ok(value) => return Ok(value),
@@ -143,15 +138,11 @@ impl RedisSink {
                 Failure::Sink(error) => return Err(error),
                 Failure::Redis(error) => error,
             };
-            let pause = delay(attempts);
-            let is_final = !error.is_transient() || began.elapsed() + pause > self.config.retry;
-            if !is_final {
-                tracing::warn!(sink = FORMAT, error = describe_chain(&error), "the server is away; trying again");
-            }
-            if is_final || !self.stop.has_paused(pause) {
+            let warn =
+                || tracing::warn!(sink = FORMAT, error = describe_chain(&error), "the server is away; trying again");
+            if !patience.has_more(error.is_transient(), warn) {
                 return Err(SinkError::Redis { action, place: self.config.place(), source: Box::new(error) });
             }
-            attempts += 1;
         }
     }
 
@@ -396,12 +387,6 @@ impl Sink for RedisSink {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn attempts_come_slower_and_slower_up_to_a_second() {
-        let delays: Vec<u128> = (0..6).map(|attempt| delay(attempt).as_millis()).collect();
-        assert_eq!(delays, [100, 200, 400, 800, 1000, 1000]);
-    }
 
     #[test]
     fn many_keys_are_named_in_several_commands() {

@@ -3,9 +3,10 @@
 use super::failed;
 use crate::SourceError;
 use millstream_client::database::{Address, DatabaseError};
+use millstream_client::patience::Patience;
 use millstream_client::{mysql, postgres};
 use millstream_common::StopSignal;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// For how long it is tried again in all.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -81,31 +82,22 @@ impl<C: Connect> Link<C> {
     }
 }
 
-/// How long to wait before the next attempt.
-fn delay(attempt: u32) -> Duration {
-    Duration::from_millis(100 << attempt.min(4)).min(Duration::from_secs(1))
-}
-
 /// Tries until it goes well, or fails in a way that waiting does not mend, or has taken long enough.
 pub(crate) fn patiently<T>(
     stop: &StopSignal,
     mut attempt: impl FnMut() -> Result<T, SourceError>,
 ) -> Result<T, SourceError> {
-    let (began, mut attempts) = (Instant::now(), 0);
+    let mut patience = Patience::new(stop, PATIENCE);
     loop {
         let error = match attempt() {
-            Err(error) if is_transient(&error) => error,
-            other => return other,
+            Err(error) => error,
+            done => return done,
         };
-        let pause = delay(attempts);
-        if stop.is_set() || began.elapsed() + pause > PATIENCE {
+        let warn =
+            || tracing::warn!(error = millstream_common::describe_chain(&error), "the server is away; trying again");
+        if !patience.has_more(is_transient(&error), warn) {
             return Err(error);
         }
-        tracing::warn!(error = millstream_common::describe_chain(&error), "the server is away; trying again");
-        if !stop.has_paused(pause) {
-            return Err(error);
-        }
-        attempts += 1;
     }
 }
 

@@ -32,19 +32,9 @@ impl fmt::Display for Loss {
     }
 }
 
-/// Ends the query over losses when the user wants that; warns otherwise, and answers how many offsets they are.
+/// As [`crate::loss::judge`], which counts offsets here.
 pub(super) fn judge(name: &str, losses: &[Loss], fails: bool) -> Result<u64, SourceError> {
-    if losses.is_empty() {
-        return Ok(0);
-    }
-    if fails {
-        let what = losses.iter().map(Loss::to_string).collect::<Vec<_>>().join("; ");
-        return Err(SourceError::DataLoss { name: name.to_owned(), what });
-    }
-    for loss in losses {
-        tracing::warn!(source = name, "data is lost: {loss}; the query goes on");
-    }
-    Ok(losses.iter().map(Loss::size).fold(0, u64::saturating_add))
+    crate::loss::judge(name, losses, Loss::size, fails)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! not have it; else a version of the subject; else, for a subject that is not there, the one of the value's type, which
 //! is registered.
 
-use super::super::coercion::{list_of, map_of};
+use super::super::coercion::with_leaves;
 use super::super::prepared::{Asked, PreparedDefinition, Work};
 use super::super::registry::{Meaning, Registry, call, failed, with_references};
 use super::schema::{read, written, written_at_top};
@@ -31,26 +31,15 @@ pub(super) fn definitions() -> Vec<PreparedDefinition> {
 }
 
 fn coerce(_name: &str, value: &DataType) -> Result<DataType> {
-    Ok(plain(value))
+    Ok(with_leaves(value, plain))
 }
 
-/// The type with what the encoder has no form for widened: small numbers, other forms of texts and bytes.
-fn plain(data_type: &DataType) -> DataType {
-    match data_type {
+/// What the encoder has no form for is widened: small numbers, other forms of texts and bytes.
+fn plain(leaf: &DataType) -> DataType {
+    match leaf {
         DataType::Int8 | DataType::Int16 => DataType::Int32,
         DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8,
         DataType::LargeBinary | DataType::BinaryView => DataType::Binary,
-        DataType::List(element) => list_of(plain(element.data_type())),
-        DataType::Map(entries, _) => match entries.data_type() {
-            DataType::Struct(pair) if pair.len() == 2 => map_of(plain(pair[0].data_type()), plain(pair[1].data_type())),
-            _ => data_type.clone(),
-        },
-        DataType::Struct(fields) => DataType::Struct(
-            fields
-                .iter()
-                .map(|field| Field::new(field.name(), plain(field.data_type()), field.is_nullable()))
-                .collect(),
-        ),
         other => other.clone(),
     }
 }

@@ -3,13 +3,13 @@
 //! Columns and fields are matched by name. NULL is NULL; a null field is one that is not there. Options are those of
 //! [`from_protobuf`](super::from_protobuf); none of them changes what is written.
 
-use super::super::coercion::{list_of, map_of, mismatch};
+use super::super::coercion::{mismatch, with_leaves};
 use super::super::prepared::{Asked, PreparedDefinition, Work};
 use super::descriptor::message;
 use super::encoding::Message;
 use super::options::Reading;
 use arrow::array::{Array, ArrayRef, BinaryBuilder};
-use arrow::datatypes::{DataType, Field, TimeUnit};
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
 use std::sync::Arc;
 
@@ -20,29 +20,18 @@ pub(super) fn definitions() -> Vec<PreparedDefinition> {
 
 fn coerce(name: &str, value: &DataType) -> Result<DataType> {
     match value {
-        DataType::Struct(_) => Ok(plain(value)),
+        DataType::Struct(_) => Ok(with_leaves(value, plain)),
         other => mismatch(name, "a STRUCT", other),
     }
 }
 
-/// The type with one form each for texts, bytes and times.
-fn plain(data_type: &DataType) -> DataType {
-    match data_type {
+/// One form each for texts, bytes and times.
+fn plain(leaf: &DataType) -> DataType {
+    match leaf {
         DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8,
         DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => DataType::Binary,
         DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
         DataType::Duration(_) => DataType::Duration(TimeUnit::Microsecond),
-        DataType::List(element) => list_of(plain(element.data_type())),
-        DataType::Map(entries, _) => match entries.data_type() {
-            DataType::Struct(pair) if pair.len() == 2 => map_of(plain(pair[0].data_type()), plain(pair[1].data_type())),
-            _ => data_type.clone(),
-        },
-        DataType::Struct(fields) => DataType::Struct(
-            fields
-                .iter()
-                .map(|field| Field::new(field.name(), plain(field.data_type()), field.is_nullable()))
-                .collect(),
-        ),
         other => other.clone(),
     }
 }
