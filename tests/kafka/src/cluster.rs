@@ -146,10 +146,19 @@ impl Kafka {
     /// # Panics
     /// When it does not start.
     pub fn of_own(brokers: usize) -> Option<Self> {
+        Self::of_own_with(brokers, &[])
+    }
+
+    /// As [`of_own`](Self::of_own), with other properties of brokers.
+    ///
+    /// # Panics
+    /// As [`of_own`](Self::of_own).
+    pub fn of_own_with(brokers: usize, properties: &[(&str, &str)]) -> Option<Self> {
         if is_left_out() {
             return None;
         }
-        Some(Self::start(brokers).unwrap_or_else(|error| panic!("no brokers for the test: {error:#}")))
+        let kafka = Self::start_with(brokers, 256, properties);
+        Some(kafka.unwrap_or_else(|error| panic!("no brokers for the test: {error:#}")))
     }
 
     fn others() -> Option<Self> {

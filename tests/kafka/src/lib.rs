@@ -21,8 +21,10 @@ mod records;
 mod schema_registry;
 mod secured;
 mod topics;
+mod zombie;
 
 pub use cluster::{Kafka, Mortal};
 pub use records::{Isolation, Record};
 pub use schema_registry::RegistryServer;
 pub use secured::Secured;
+pub use zombie::Zombie;

@@ -37,7 +37,6 @@ pub(super) struct Markers {
     topic: String,
     group: String,
     servers: String,
-    timeout: Duration,
     stop: StopSignal,
     query: QueryId,
     run: Uuid,
@@ -63,8 +62,8 @@ impl Markers {
         let consumer = client
             .create_with_context(log.clone())
             .map_err(|error| KafkaError::new("make a consumer", &servers, &error, &log))?;
-        let (timeout, stop) = (config.client.timeout(), config.stop.clone());
-        Ok(Self { consumer, log, topic: terms.marker_topic.clone(), group, servers, timeout, stop, query, run })
+        let stop = config.stop.clone();
+        Ok(Self { consumer, log, topic: terms.marker_topic.clone(), group, servers, stop, query, run })
     }
 
     /// Where markers are, for people.
@@ -72,14 +71,14 @@ impl Markers {
         format!("group {} on topic {} at {}", self.group, self.topic, self.servers)
     }
 
-    /// The last batch that is committed; `None` when the brokers know of none.
-    pub(super) fn last(&self) -> Result<Option<Marker>, KafkaError> {
+    /// The last batch that is committed; `None` when the brokers know of none. They are asked for so long.
+    pub(super) fn last(&self, patience: Duration) -> Result<Option<Marker>, KafkaError> {
         let action = format!("ask for the last batch in group `{}`", self.group);
         let asking = Asking {
             owner: super::FORMAT,
             action: &action,
             servers: &self.servers,
-            patience: self.timeout,
+            patience,
             stop: &self.stop,
             log: &self.log,
         };

@@ -10,7 +10,7 @@ use crate::{SinkBatch, SinkError};
 use arrow::array::RecordBatch;
 use millstream_client::kafka::KafkaError;
 use millstream_client::patience::pause;
-use millstream_common::{BatchId, QueryId};
+use millstream_common::{BatchId, QueryId, describe_chain};
 use rdkafka::error::{KafkaError as ClientError, KafkaResult};
 use rdkafka::producer::{BaseProducer, Producer};
 use std::time::{Duration, Instant};
@@ -23,6 +23,8 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 /// How long the client is called at once: it goes on by itself, and is asked again.
 const CALL: Duration = Duration::from_secs(3);
+/// How long the last batch is asked for before a transaction that nobody will end is believed to hold it back.
+const HELD: Duration = Duration::from_secs(5);
 
 /// Writes batches as transactions of one query.
 pub(super) struct Transactions {
@@ -47,8 +49,10 @@ impl Transactions {
         let run = Uuid::new_v4();
         let markers = Markers::new(&config, &terms, (query, run), false)?;
         let writer = connect(&config, &terms, query)?;
-        let last = markers.last()?.map(|marker| marker.batch);
-        Ok(Self { config, terms, query, run, writer, markers, last, is_broken: false, is_over: false })
+        let mut transactions =
+            Self { config, terms, query, run, writer, markers, last: None, is_broken: false, is_over: false };
+        transactions.last = transactions.last_committed()?;
+        Ok(transactions)
     }
 
     /// Writes a batch, unless it is there; answers how many rows it wrote.
@@ -150,7 +154,7 @@ impl Transactions {
         self.is_broken = true;
         // Whoever has taken over is not locked out by this run again.
         let identity = (self.query, self.run);
-        let seen = Markers::new(&self.config, &self.terms, identity, true)?.last()?;
+        let seen = Markers::new(&self.config, &self.terms, identity, true)?.last(self.config.client.timeout())?;
         if let Some(marker) = seen
             && Some(marker.batch) > self.last
             && marker.run != Some(self.run)
@@ -158,11 +162,42 @@ impl Transactions {
             return Err(self.taken_over(format!("it has written batch {}", marker.batch).into()));
         }
         self.writer = connect(&self.config, &self.terms, self.query)?;
-        let last = self.markers.last()?.map(|marker| marker.batch);
+        let last = self.last_committed()?;
         // Batches without rows leave no marker.
         self.last = self.last.max(last);
         self.is_broken = false;
         Ok(())
+    }
+
+    /// Asks the brokers for the last batch, when everything before this client has been ended.
+    ///
+    /// What a killed run sent may reach the keeper of the group after the end of its transaction. Then the group waits for
+    /// an end that never comes, and answers nobody (KIP-890 tells how). It is the next transaction of the same name that
+    /// ends it.
+    fn last_committed(&mut self) -> Result<Option<BatchId>, SinkError> {
+        let held = match self.markers.last(HELD.min(self.config.client.timeout())) {
+            Err(error) if error.is_passing() => error,
+            answer => return Ok(answer?.map(|marker| marker.batch)),
+        };
+        tracing::warn!("an empty transaction is to end what holds back the last batch: {}", describe_chain(&held));
+        self.end_what_hangs()?;
+        Ok(self.markers.last(self.config.client.timeout())?.map(|marker| marker.batch))
+    }
+
+    /// A transaction that takes part in the group, and is aborted.
+    fn end_what_hangs(&mut self) -> Result<(), SinkError> {
+        let action = format!("end what earlier runs have left in {}", self.markers.place());
+        let touched = self.call(&action, |producer, _| producer.begin_transaction()).and_then(|()| {
+            let (offsets, group) =
+                self.markers.next(BatchId::FIRST).map_err(|error| self.writer.trouble(&action, &error))?;
+            let whole = self.config.client.timeout();
+            self.call(&action, |producer, _| producer.send_offsets_to_transaction(&offsets, &group, whole))?;
+            self.call(&action, |producer, timeout| producer.abort_transaction(timeout))
+        });
+        touched.map_err(|trouble| match trouble {
+            Trouble::Client(Verdict::Fenced, error) => self.taken_over(error.into()),
+            trouble => told(trouble),
+        })
     }
 
     /// Calls the client until it has an answer.
@@ -183,10 +218,6 @@ impl Transactions {
 /// A client for the transactions of a query, which locks out the one before.
 fn connect(config: &KafkaConfig, terms: &Transactional, query: QueryId) -> Result<Writer, SinkError> {
     let mut writer = Writer::new(config, Some(&terms.transaction(query)))?;
-    let told = |trouble| match trouble {
-        Trouble::Rows(error) => error,
-        Trouble::Client(_, error) => error.into(),
-    };
     writer.find(&terms.marker_topic).map_err(told)?;
     if let Some(topic) = &config.topic {
         writer.find(topic).map_err(told)?;
@@ -196,6 +227,14 @@ fn connect(config: &KafkaConfig, terms: &Transactional, query: QueryId) -> Resul
         again(&writer, config.client.timeout(), &action, |producer, timeout| producer.init_transactions(timeout));
     begun.map_err(told)?;
     Ok(writer)
+}
+
+/// Trouble as the query is told of it.
+fn told(trouble: Trouble) -> SinkError {
+    match trouble {
+        Trouble::Rows(error) => error,
+        Trouble::Client(_, error) => error.into(),
+    }
 }
 
 /// Calls a client until it has an answer, or not in time: then nobody knows what became of it. It is called for a short time,

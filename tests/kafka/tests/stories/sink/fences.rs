@@ -1,7 +1,7 @@
 //! Runs of one query that overlap, and queries whose last batch nobody knows.
 
 use super::{add, open, query, spec, text, values};
-use kafka_tests::{Isolation, Kafka};
+use kafka_tests::{Isolation, Kafka, Zombie};
 use millstream_sink::SinkError;
 
 #[test]
@@ -76,4 +76,47 @@ fn what_a_killed_run_left_open_is_ended_by_the_next() {
     assert_eq!(kafka.values(&topic), ["whole"]);
     assert_eq!(kafka.read(&topic, Isolation::Uncommitted).len(), 2);
     drop(producer);
+}
+
+#[test]
+fn an_offset_that_a_killed_run_sent_too_late_holds_up_nobody() {
+    // Brokers that ask whether a transaction is open let it through in rare cases only.
+    let properties = [("transaction.partition.verification.enable", "false")];
+    let Some(kafka) = Kafka::of_own_with(1, &properties) else { return };
+    let topic = kafka.topic("late", 1);
+    let (spec, query) = (spec(&kafka, &[("topic", &topic)]), query());
+    let mut killed = open(&spec, query).unwrap();
+    add(killed.as_mut(), 0, &values(&["a"])).unwrap();
+    drop(killed);
+    let (transaction, group) = (format!("millstream-{query}"), format!("millstream-sink-{query}"));
+    kafka.leave_hanging(Zombie { transaction: &transaction, group: &group, topic: &topic, offset: 7 }).unwrap();
+    assert_eq!(last_offset(&kafka, &group, &topic, Isolation::Uncommitted), Ok(1));
+    let held = last_offset(&kafka, &group, &topic, Isolation::Stable);
+    assert_eq!(held, Err(rdkafka::types::RDKafkaErrorCode::OperationTimedOut), "the offset does not hang");
+
+    let mut next = open(&spec, query).unwrap();
+    assert_eq!(add(next.as_mut(), 0, &values(&["a"])).unwrap(), 0);
+    assert_eq!(add(next.as_mut(), 1, &values(&["b"])).unwrap(), 1);
+    assert_eq!(last_offset(&kafka, &group, &topic, Isolation::Stable), Ok(2));
+    assert_eq!(kafka.values(&topic), ["a", "b"]);
+}
+
+/// What a plain client sees as the offset of a group.
+fn last_offset(
+    kafka: &Kafka,
+    group: &str,
+    topic: &str,
+    isolation: Isolation,
+) -> Result<i64, rdkafka::types::RDKafkaErrorCode> {
+    use rdkafka::consumer::{BaseConsumer, Consumer};
+    let level = match isolation {
+        Isolation::Stable | Isolation::Committed => "read_committed",
+        Isolation::Uncommitted => "read_uncommitted",
+    };
+    let consumer: BaseConsumer = kafka.client().set("group.id", group).set("isolation.level", level).create().unwrap();
+    let mut list = rdkafka::TopicPartitionList::new();
+    list.add_partition(topic, 0);
+    let list = consumer.committed_offsets(list, std::time::Duration::from_secs(3));
+    let list = list.map_err(|error| error.rdkafka_error_code().unwrap())?;
+    Ok(list.find_partition(topic, 0).unwrap().offset().to_raw().unwrap())
 }
