@@ -14,17 +14,16 @@
 
 use crate::CheckpointError;
 use crate::document::DocumentKind;
+use crate::lock::take_lock;
 use bytes::Bytes;
 use millstream_common::{DurableError, DurableFiles, RunId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::sync::Arc;
 
 /// The file.
 pub(crate) const LEASE: &str = "lease";
-/// The file whose lock dies with the process; its name is hidden from the checkpoint.
-const LOCK: &str = ".lock";
 /// How long a lease lasts without renewal.
 pub const LEASE_MS: i64 = 60_000;
 
@@ -105,7 +104,7 @@ impl Lease {
     /// # Errors
     /// [`CheckpointError::InUse`] when another run has it.
     pub fn acquire(files: Arc<dyn DurableFiles>, holder: LeaseHolder, now_ms: i64) -> Result<Self, CheckpointError> {
-        let lock = take_lock(&*files)?;
+        let lock = take_lock(&*files, &holder.host)?;
         let place = files.location();
         let present = match LeaseRecord::read(&*files) {
             // A lease that cannot be read binds nobody when the lock shows that nobody holds it.
@@ -207,29 +206,5 @@ fn in_use(place: String, present: Option<&LeaseRecord>, now_ms: i64) -> Checkpoi
         place,
         holder: present.map_or_else(|| "another run".into(), |present| present.holder.to_string()),
         free_in_ms: present.map(|present| present.expires_ms.saturating_sub(now_ms)),
-    }
-}
-
-/// Takes the lock of a folder of this machine; `None` on an object store.
-fn take_lock(files: &dyn DurableFiles) -> Result<Option<File>, CheckpointError> {
-    let Some(folder) = files.local_folder() else {
-        return Ok(None);
-    };
-    let place = files.location();
-    let failed = |source: std::io::Error| {
-        let source = DurableError::Storage { action: "lock", path: LOCK.into(), source: Box::new(source) };
-        CheckpointError::files(place.clone(), source)
-    };
-    fs::create_dir_all(&folder).map_err(failed)?;
-    let options = &mut File::options();
-    let file = options.create(true).truncate(false).write(true).open(folder.join(LOCK)).map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => {
-            let present = LeaseRecord::read(files).ok().flatten();
-            let holder = present.map_or_else(|| "another process".into(), |present| present.holder.to_string());
-            Err(CheckpointError::InUse { place, holder, free_in_ms: None })
-        }
-        Err(TryLockError::Error(error)) => Err(failed(error)),
     }
 }

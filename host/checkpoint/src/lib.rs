@@ -19,6 +19,7 @@ mod forked_files;
 mod json_lines;
 mod lease;
 mod local_files;
+mod lock;
 mod metadata;
 mod object_files;
 mod offset_log;
