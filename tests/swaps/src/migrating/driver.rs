@@ -189,10 +189,9 @@ impl Episode<'_> {
             }
         }
         // As a query that goes on: once more up, some batches, and an orderly end.
-        self.order(&Order::Stop)?;
+        self.stop()?;
         self.start(false)?;
-        self.order(&Order::Stop)?;
-        Ok(())
+        self.stop()
     }
 
     fn count(&mut self, kind: &str) {
@@ -222,7 +221,7 @@ impl Episode<'_> {
 
     /// The query file is edited, and the query is started again.
     fn restart_with(&mut self, edition: usize) -> Result<()> {
-        self.order(&Order::Stop)?;
+        self.stop()?;
         let is_other = edition != self.named;
         self.named = edition;
         self.start(true)?;
@@ -230,6 +229,16 @@ impl Episode<'_> {
             self.count("restart");
         }
         Ok(())
+    }
+
+    /// Stops until it has stopped: one that dies of it is up again.
+    fn stop(&mut self) -> Result<()> {
+        for _ in 0..20 {
+            if self.order(&Order::Stop)?.is_some() {
+                return Ok(());
+            }
+        }
+        bail!("it dies of every stop")
     }
 
     /// Starts until it lives.
