@@ -11,7 +11,7 @@
 //! - the event time is among the keys: until the watermark reaches it, after which such rows are late anyway;
 //! - it is not: for ever;
 //! - within the watermark: until the watermark reaches the event time of the first row plus the delay; a duplicate
-//!   prolongs nothing.
+//!   prolongs nothing, and a first row without a time is of 1970.
 //!
 //! Late rows are dropped whenever there is a watermark. Keys are forgotten at the barrier, after the rows of the batch
 //! have been matched. Source of the semantics: Spark's `StreamingDeduplicateExec` and
@@ -185,7 +185,10 @@ impl Deduplicate {
                 keep[*row] = true;
                 kept += 1;
                 let expiry = match self.memory {
-                    Memory::Within { delay_us } => prefix(time_of(times, *row), delay_us).to_be_bytes().to_vec(),
+                    Memory::Within { delay_us } => {
+                        let time = time_of(times, *row).unwrap_or(0);
+                        prefix(Some(time), delay_us).to_be_bytes().to_vec()
+                    }
                     _ => Vec::new(),
                 };
                 new.keys.push(key);

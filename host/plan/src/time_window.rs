@@ -33,7 +33,9 @@ pub(crate) fn time_argument(time: Expr, schema: &DFSchema) -> Result<Expr> {
     match time.get_type(schema)? {
         DataType::Struct(_) => Ok(window_time_function().call(vec![time])),
         kind if kind == timestamp_type() => Ok(time),
-        _ => Ok(cast(time, timestamp_type())),
+        DataType::Timestamp(..) | DataType::Date32 | DataType::Null => Ok(cast(time, timestamp_type())),
+        kind if kind.is_string() => Ok(cast(time, timestamp_type())),
+        kind => plan_err!("`{time}` has the type {kind}, and windows are of a TIMESTAMP: cast it to one"),
     }
 }
 

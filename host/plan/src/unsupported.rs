@@ -330,7 +330,9 @@ fn check_stream_join(join: &Join, mode: OutputMode) -> Verdict {
         );
     }
     let is_inner = kind == JoinType::Inner;
-    if mode == OutputMode::Complete || (mode == OutputMode::Update && !is_inner) {
+    // What these give out is final at once.
+    let is_immediate = is_inner || kind == JoinType::LeftSemi;
+    if mode == OutputMode::Complete || (mode == OutputMode::Update && !is_immediate) {
         return refuse(
             "join-mode",
             format!(
@@ -461,7 +463,7 @@ fn is_aggregation(node: &LogicalPlan) -> bool {
 }
 
 /// Whether a stream is aggregated anywhere below.
-fn has_aggregation(plan: &LogicalPlan) -> bool {
+pub(crate) fn has_aggregation(plan: &LogicalPlan) -> bool {
     let mut found = false;
     let visited = plan.apply(|node| {
         found |= is_aggregation(node);

@@ -107,6 +107,7 @@ stories!(
     drop_duplicates,
     drop_duplicates_for_ever,
     drop_duplicates_within_watermark,
+    drop_duplicates_within_watermark_null_time,
     flat_map_groups,
     global_aggregate,
     having,
@@ -122,6 +123,7 @@ stories!(
     join_windows,
     late_after_restart,
     limit,
+    limit_below_aggregation,
     processor_baskets,
     processor_complete,
     processor_fails,
@@ -148,6 +150,7 @@ stories!(
     watermark_update,
     watermark_without_no_data_batches,
     window_of_window,
+    within_group,
     word_count_complete,
 );
 

@@ -77,7 +77,8 @@ impl Lowering<'_> {
                     .with_human_display(expr.human_display().to_string())
                     .build()
                     .map_err(|error| PlanError::from_datafusion(&error))?;
-            if !lowered.order_bys.is_empty() {
+            // Functions with WITHIN GROUP keep their input and sort it at the end.
+            if !lowered.order_bys.is_empty() && !lowered.aggregate.fun().supports_within_group_clause() {
                 return Err(PlanError::Unsupported {
                     rule: "ordered-aggregate",
                     reason: format!(

@@ -17,6 +17,7 @@ use crate::processor::ProcessorNode;
 use crate::session_window::SessionFence;
 use crate::stream_table::StreamTable;
 use crate::uid::{OUTERMOST, Uids};
+use crate::unsupported;
 use crate::watermark::WatermarkNode;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -223,7 +224,8 @@ impl<'a> Lowering<'a> {
         }
         let child = self.node(&limit.input, scope)?;
         let schema = arrow_schema(&limit.input);
-        if self.input.mode == OutputMode::Complete {
+        // The result of an aggregation is whole in every batch; the rows of a stream are not, whatever the mode.
+        if self.input.mode == OutputMode::Complete && unsupported::has_aggregation(&limit.input) {
             let operator = ops::BatchLimit::new(0, Some(fetch), schema);
             return Ok(Node::Operator { operator: Box::new(operator), inputs: vec![child] });
         }

@@ -219,8 +219,20 @@ fn plan_window(input: LogicalPlan, mut arguments: Vec<Expr>) -> Result<LogicalPl
 fn window_spec(durations: &[Expr]) -> Result<WindowSpec> {
     let mut micros = Vec::new();
     for duration in durations {
-        let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = duration else {
-            return plan_err!("the durations of a window must be literals such as '10 minutes', not `{duration}`");
+        let text = match duration {
+            Expr::Literal(ScalarValue::Utf8(Some(text)), _) => text,
+            // Numbers are microseconds.
+            Expr::Literal(ScalarValue::Int32(Some(value)), _) => {
+                micros.push(i64::from(*value));
+                continue;
+            }
+            Expr::Literal(ScalarValue::Int64(Some(value)), _) => {
+                micros.push(*value);
+                continue;
+            }
+            other => {
+                return plan_err!("the durations of a window must be literals such as '10 minutes', not `{other}`");
+            }
         };
         match parse_micros(text) {
             Ok(value) => micros.push(value),
