@@ -6,7 +6,7 @@
 use crate::input::QueryInput;
 use crate::plan::Purpose;
 use crate::processor::Processors;
-use crate::sql::{casts, grouping, names::Names, relations::Relations, rewrite};
+use crate::sql::{casts, grouping, names::Names, relations::Relations, result_names, rewrite};
 use crate::{PlanError, functions, plugins, session};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
@@ -71,6 +71,7 @@ impl Front {
         mut names: Names,
         inputs: Vec<LogicalPlan>,
     ) -> Result<LogicalPlan, PlanError> {
+        result_names::give(&mut query, &names, &self.table_functions);
         names.apply(&mut query);
         casts::rewrite(&mut query);
         grouping::rewrite(&mut query);

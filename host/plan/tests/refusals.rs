@@ -143,7 +143,7 @@ fn what_may_not_stream_is_refused_by_its_rule() {
         ("join-without-time-bound", Append, "SELECT e.word FROM events e LEFT SEMI JOIN other o ON e.word = o.word"),
         ("using-outer", Append, "SELECT word FROM events RIGHT JOIN other USING (word, ts)"),
         ("join-mode", Update, "SELECT e.word FROM events e LEFT JOIN other o ON e.word = o.word AND o.ts < e.ts"),
-        ("join-mode", Update, "SELECT e.word FROM events e LEFT SEMI JOIN other o ON e.ts = o.ts"),
+        ("join-mode", Complete, "SELECT e.word FROM events e LEFT SEMI JOIN other o ON e.ts = o.ts"),
         (
             "join-mode",
             Complete,
@@ -355,6 +355,9 @@ fn what_spark_accepts_is_accepted() {
             Append,
             "SELECT e.word FROM events e LEFT SEMI JOIN other o ON e.word = o.word AND o.ts <= e.ts + INTERVAL 1 HOUR",
         ),
+        (Update, "SELECT e.word FROM events e LEFT SEMI JOIN other o ON e.ts = o.ts"),
+        (Update, "SELECT count(*) AS c FROM events GROUP BY window(ts, 600000000)"),
+        (Update, "SELECT count(*) AS c FROM events GROUP BY window(to_date(ts), '1 day')"),
     ] {
         if let Err(error) = planned(sql, mode) {
             panic!("{sql} in mode {mode}: {error}");
@@ -375,6 +378,7 @@ fn mistakes_in_the_text_are_told_with_what_is_wrong() {
             "must not be greater than its size",
             "SELECT count(*) AS c FROM events GROUP BY window(ts, '1 minute', '2 minutes')",
         ),
+        ("windows are of a TIMESTAMP", "SELECT count(*) AS c FROM events GROUP BY window(n, '1 minute')"),
         ("`5 parsecs` is not a duration", "SELECT n FROM events GROUP BY session_window(ts, '5 parsecs'), n"),
         ("must be an interval or a string", "SELECT n FROM events GROUP BY session_window(ts, n), n"),
         ("takes a time and a gap", "SELECT n FROM events GROUP BY session_window(ts), n"),
@@ -386,10 +390,15 @@ fn mistakes_in_the_text_are_told_with_what_is_wrong() {
 }
 
 #[test]
-fn names_are_found_in_any_case_and_keep_their_spelling() {
-    let plan = planned("select UPPER(Word) AS Loud, N from Events where N > 1", Append).unwrap();
-    let names: Vec<_> = plan.schema.fields().iter().map(|field| field.name().as_str()).collect();
-    assert_eq!(names, ["Loud", "n"]);
+fn names_are_found_in_any_case_and_columns_are_called_as_spark_calls_them() {
+    let names = |sql| {
+        let plan = planned(sql, Update).unwrap();
+        plan.schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(names("select UPPER(Word) AS Loud, N from Events where N > 1"), ["Loud", "N"]);
+    let unnamed = "select Window.start, Count(*), SUM(N + 1) from Events group by window(ts, '1 minute')";
+    assert_eq!(names(unnamed), ["start", "count(1)", "sum((N + 1))"]);
+    assert_eq!(names("select `count(1)` from (select count(*) from events)"), ["count(1)"]);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Spark's dialect of SQL for the parser.
 
 use datafusion::sql::sqlparser::ast::Expr;
-use datafusion::sql::sqlparser::dialect::{DatabricksDialect, Dialect, SparkSqlDialect};
+use datafusion::sql::sqlparser::dialect::{DatabricksDialect, Dialect, Precedence, SparkSqlDialect};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Token;
 use std::any::TypeId;
 
 /// Spark SQL, with interval strings such as `INTERVAL '1 day 2 hours'` that need no unit behind them.
@@ -74,6 +75,14 @@ impl Dialect for StreamingSqlDialect {
     }
     fn require_interval_qualifier(&self) -> bool {
         false
+    }
+    fn supports_bitwise_shift_operators(&self) -> bool {
+        true
+    }
+    /// Shifts bind less than sums, and more than `&`.
+    fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
+        let is_shift = matches!(parser.peek_token().token, Token::ShiftLeft | Token::ShiftRight);
+        is_shift.then(|| Ok(self.prec_value(Precedence::Ampersand) + 1))
     }
     fn parse_infix(&self, parser: &mut Parser<'_>, expr: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
         self.0.parse_infix(parser, expr, precedence)

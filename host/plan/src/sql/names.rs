@@ -1,4 +1,4 @@
-//! Names without regard to case: Spark finds `Word` when the column is `word`, and keeps the column's spelling.
+//! Names without regard to case: Spark finds `Word` when the column is `word`.
 //!
 //! Every identifier of the query is spelled as the first declaration of that name does: columns and fields of
 //! streams and tables first, then names in the query itself.
@@ -22,6 +22,11 @@ impl Names {
     /// Adds a name; an earlier spelling stays.
     pub(crate) fn add(&mut self, name: &str) {
         self.by_lower.entry(name.to_lowercase()).or_insert_with(|| name.to_owned());
+    }
+
+    /// How a name was declared, if it was.
+    pub(super) fn declared(&self, name: &str) -> Option<&str> {
+        self.by_lower.get(&name.to_lowercase()).map(String::as_str)
     }
 
     /// Adds columns and the fields inside them.

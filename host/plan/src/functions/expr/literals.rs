@@ -15,11 +15,12 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
-    self, CastKind, CeilFloorKind, ExactNumberInfo, Statement, UnaryOperator, Value, VisitMut, VisitorMut,
+    self, BinaryOperator, CastKind, CeilFloorKind, ExactNumberInfo, Statement, UnaryOperator, Value, VisitMut,
+    VisitorMut,
 };
 
 /// Rewrites what DataFusion's planner cannot tell apart or does not know: `5L` as a cast to BIGINT, `1e3` as a cast to
-/// DOUBLE, `~x` as `bitwise_not(x)`, `-x` as `negative(x)`, `floor(x, 2)` and `ceil(x, 2)` as function calls.
+/// DOUBLE, `~x` as `bitwise_not(x)`, `-x` as `negative(x)`, `x << n` as `shiftleft(x, n)`, `floor(x, 2)` and `ceil(x, 2)` as function calls.
 pub(crate) fn spell_literals(statement: &mut Statement) {
     let ControlFlow::<()>::Continue(()) = statement.visit(&mut Speller) else { return };
 }
@@ -40,6 +41,9 @@ impl VisitorMut for Speller {
             {
                 Some(call("negative", vec![expr.as_ref().clone()]))
             }
+            ast::Expr::BinaryOp { left, op, right } => {
+                shift(op).map(|name| call(name, vec![left.as_ref().clone(), right.as_ref().clone()]))
+            }
             ast::Expr::Floor { expr, field: CeilFloorKind::Scale(places) } => {
                 Some(call("floor", vec![expr.as_ref().clone(), ast::Expr::Value(places.clone())]))
             }
@@ -52,6 +56,15 @@ impl VisitorMut for Speller {
             *expr = respelled;
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// The function that an operator stands for.
+fn shift(op: &BinaryOperator) -> Option<&'static str> {
+    match op {
+        BinaryOperator::PGBitwiseShiftLeft => Some("shiftleft"),
+        BinaryOperator::PGBitwiseShiftRight => Some("shiftright"),
+        _ => None,
     }
 }
 
