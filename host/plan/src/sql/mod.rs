@@ -2,8 +2,8 @@
 //!
 //! Spark's SQL is parsed with a dialect of its own; what DataFusion's planner does not know (LATERAL VIEW,
 //! generators in SELECT, `window(...)` as a grouping key) is rewritten in the syntax tree into relations that
-//! [`generator`] plans. Calls of processors, `f(TABLE(rows) PARTITION BY key)`, are spelled out in the tokens and planned by
-//! [`processor_call`].
+//! [`generator`] plans. What the parser has no form for is spelled out in the tokens: suffixes of numbers, intervals of several
+//! units, calls of processors (`f(TABLE(rows) PARTITION BY key)`, planned by [`processor_call`]).
 
 pub(crate) mod call;
 pub(crate) mod casts;
@@ -11,6 +11,7 @@ pub(crate) mod create_function;
 pub(crate) mod dialect;
 pub(crate) mod generator;
 pub(crate) mod grouping;
+mod interval_units;
 pub(crate) mod names;
 mod number_suffixes;
 pub(crate) mod parse;

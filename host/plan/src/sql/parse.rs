@@ -1,7 +1,7 @@
 //! From text to one SELECT statement, to one column of it, to one type.
 
 use super::dialect::StreamingSqlDialect;
-use super::{number_suffixes, table_arguments};
+use super::{interval_units, number_suffixes, table_arguments};
 use crate::PlanError;
 use datafusion::sql::sqlparser::ast::{DataType, Query, SelectItem, Statement};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError, ParserOptions};
@@ -19,8 +19,9 @@ pub(crate) fn parse_query(sql: &str) -> Result<Box<Query>, PlanError> {
     let fail = |message: String| PlanError::Sql { message };
     let tokens = Tokenizer::new(&dialect, sql).with_unescape(false).tokenize_with_location();
     let tokens = tokens.map_err(|error| fail(ParserError::from(error).to_string()))?;
+    let tokens = interval_units::spell_out(number_suffixes::spell_out(tokens));
     let mut statements = parser(&dialect)
-        .with_tokens_with_locations(table_arguments::spell_out(&number_suffixes::spell_out(tokens)))
+        .with_tokens_with_locations(table_arguments::spell_out(&tokens))
         .parse_statements()
         .map_err(|error| fail(error.to_string()))?;
     match (statements.pop(), statements.len()) {
