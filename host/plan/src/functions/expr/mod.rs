@@ -39,8 +39,7 @@ use datafusion::optimizer::{AnalyzerRule, OptimizerRule};
 use millstream_common::SqlSettings;
 
 pub(crate) use analyzer::behind_shield;
-#[cfg(test)]
-use cast::text_out::spark_text;
+pub(crate) use cast::text_out::spark_text;
 pub(crate) use cast::udf::CAST;
 pub(crate) use common_type::widest;
 pub(crate) use literals::{narrow_literals, spell_literals};

@@ -9,6 +9,7 @@
 //! It does not cast, compare or aggregate, and knows nothing of arrays beyond splitting and joining text.
 
 mod column;
+mod format_string;
 mod function;
 mod hash;
 mod kind;
@@ -36,7 +37,7 @@ pub(crate) fn scalar_functions(settings: &SqlSettings) -> Vec<Arc<ScalarUDF>> {
     let own = [strings::functions(), regex::functions(), hash::functions(), time::functions()];
     let mut all: Vec<Arc<ScalarUDF>> = own.into_iter().flatten().map(|f| f.build(settings.ansi)).collect();
     all.extend([
-        datafusion_spark::function::string::format_string(),
+        format_string::format_string(),
         datafusion_spark::function::string::luhn_check(),
         datafusion_spark::function::url::parse_url(),
         datafusion_spark::function::url::try_parse_url(),

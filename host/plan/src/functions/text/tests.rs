@@ -136,6 +136,13 @@ const STRINGS: &[(&str, &str)] = &[
     ("format_number(1234567, 0)", "1,234,567"),
     ("format_number(5, -1)", "null"),
     ("format_string('Hello %s %d', 'a', 5)", "Hello a 5"),
+    (
+        "format_string('%s|%s|%s', CAST(-9876.543 AS DECIMAL(10,3)), CAST(1e10 AS DOUBLE), true)",
+        "-9876.543|1.0E10|true",
+    ),
+    ("printf('%5s|%-5s|%S|%.2f', 'é日x', 'é日x', 'é日x', CAST(1.005 AS DOUBLE))", "  é日x|é日x  |É日X|1.01"),
+    ("format_string('%2$s %1$s %s', 'a', 'b')", "b a a"),
+    ("format_string('%s', CAST(NULL AS STRING))", "null"),
     ("overlay('Spark SQL' PLACING '_' FROM 6)", "Spark_SQL"),
     ("overlay('Spark SQL' PLACING 'tructured' FROM 2 FOR 4)", "Structured SQL"),
     ("replace('ABCabc', 'abc')", "ABC"),

@@ -18,7 +18,6 @@ use arrow::error::ArrowError;
 use super::calendar::{MICROS_PER_DAY, civil_from_days};
 
 /// The text of every value, NULL for NULL, with errors as DataFusion's.
-#[cfg(test)]
 pub(crate) fn spark_text(array: &ArrayRef) -> datafusion::error::Result<StringArray> {
     text_array(array).map_err(super::super::fault::raise)
 }
