@@ -6,7 +6,8 @@
 //! Rule of its life: a rewritten expression is left alone when it is met again; what is not known here stays as it is.
 //!
 //! Rewritten: `LIKE`, `ILIKE` (also `ANY`), `RLIKE`/`REGEXP`, `TRIM(… FROM …)`, `POSITION(… IN …)`, `DATE'…'`,
-//! `TIMESTAMP'…'`, intervals `DAY TO SECOND` and `YEAR TO MONTH`, `unix_timestamp()`, the units of `timestampadd` and its kin, `decode` with more than two arguments.
+//! `TIMESTAMP'…'`, intervals `DAY TO SECOND` and `YEAR TO MONTH`, `unix_timestamp()`, the units of `timestampadd` and its kin,
+//! `equal_null`, `decode` with more than two arguments.
 
 use crate::sql::call::call;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
@@ -40,12 +41,12 @@ fn take(expr: &mut Expr) -> Expr {
     std::mem::replace(expr, Expr::Value(Value::Null.with_empty_span()))
 }
 
-/// `expr LIKE pattern`, or with ANY a pattern of the list.
-fn like(name: &str, expr: Expr, pattern: Expr, any: bool, escape: Option<&ValueWithSpan>) -> Expr {
+/// `expr LIKE pattern`, or with ANY a pattern of the list; negated, a pattern of the list that it is not like.
+fn like(negated: bool, name: &str, expr: Expr, pattern: Expr, any: bool, escape: Option<&ValueWithSpan>) -> Expr {
     let one = |pattern| {
         let mut arguments = vec![expr.clone(), pattern];
         arguments.extend(escape.map(|e| Expr::Value(e.clone())));
-        call(name, arguments)
+        negate(negated, call(name, arguments))
     };
     let patterns = match pattern {
         Expr::Tuple(patterns) if any && !patterns.is_empty() => patterns,
@@ -66,10 +67,10 @@ fn like(name: &str, expr: Expr, pattern: Expr, any: bool, escape: Option<&ValueW
 pub(crate) fn rewrite_ast_expr(expr: &mut Expr) {
     let rewritten = match expr {
         Expr::Like { negated, any, expr, pattern, escape_char } => {
-            negate(*negated, like("like", take(expr), take(pattern), *any, escape_char.as_ref()))
+            like(*negated, "like", take(expr), take(pattern), *any, escape_char.as_ref())
         }
         Expr::ILike { negated, any, expr, pattern, escape_char } => {
-            negate(*negated, like("ilike", take(expr), take(pattern), *any, escape_char.as_ref()))
+            like(*negated, "ilike", take(expr), take(pattern), *any, escape_char.as_ref())
         }
         Expr::RLike { negated, expr, pattern, .. } => negate(*negated, call("rlike", vec![take(expr), take(pattern)])),
         Expr::Trim { trim_where, trim_what, expr, trim_characters } => {
@@ -179,6 +180,12 @@ fn rewritten_function(function: &Function) -> Option<Expr> {
     }
     if name == "unix_timestamp" && arguments.is_empty() {
         return Some(call("unix_timestamp", vec![call("current_timestamp", Vec::new())]));
+    }
+    if name == "equal_null"
+        && let [left, right] = arguments.as_slice()
+    {
+        let nested = |expr: &Expr| Box::new(Expr::Nested(Box::new(expr.clone())));
+        return Some(Expr::IsNotDistinctFrom(nested(left), nested(right)));
     }
     if name == "decode" && arguments.len() > 2 {
         return Some(choose(&arguments));

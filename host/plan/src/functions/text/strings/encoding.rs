@@ -305,10 +305,20 @@ fn hex_type(types: &[DataType], _: &[Option<&ScalarValue>]) -> Result<DataType> 
     }
 }
 
+/// The bits of a BIGINT in two's complement, without leading zeros.
+fn bin(call: &Call<'_>) -> Result<ArrayRef> {
+    let source = call.long(0)?;
+    texts(call.rows, |row, out| {
+        std::fmt::Write::write_fmt(out, format_args!("{:b}", some!(source.get(row))))?;
+        Ok(Some(()))
+    })
+}
+
 /// The functions of this group.
 pub(super) fn functions() -> Vec<Function> {
     let (text, bytes) = (Kind::Text, Kind::Bytes);
     vec![
+        Function::new("bin", &[Kind::Long], DataType::Utf8, bin),
         Function::new("base64", &[bytes], DataType::Utf8, base64),
         Function::new("unbase64", &[text], DataType::Binary, |c| unbase64(c, !c.ansi)).nulls(Nulls::Possible),
         Function::new("hex", &[Kind::Any], DataType::Utf8, hex).returns_by(hex_type),

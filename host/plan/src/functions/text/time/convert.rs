@@ -372,6 +372,8 @@ pub(super) fn functions() -> Vec<Function> {
             .optional(1)
             .nulls(possible),
         Function::new("date_format", &[instant, text], DataType::Utf8, date_format),
+        // Of dates and timestamps only; the formats of numbers are others.
+        Function::new("to_char", &[instant, text], DataType::Utf8, date_format).aliases(&["to_varchar"]),
         Function::new("from_unixtime", &[long, text], DataType::Utf8, from_unixtime).optional(1),
         Function::new("unix_timestamp", &[source, text], DataType::Int64, unix_timestamp)
             .aliases(&["to_unix_timestamp"])
