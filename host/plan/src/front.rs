@@ -6,7 +6,7 @@
 use crate::input::QueryInput;
 use crate::plan::Purpose;
 use crate::processor::Processors;
-use crate::sql::{casts, grouping, names::Names, relations::Relations, result_names, rewrite};
+use crate::sql::{casts, grouping, names::Names, relations::Relations, result_names, rewrite, unnamed};
 use crate::{PlanError, functions, plugins, session};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
@@ -73,6 +73,7 @@ impl Front {
     ) -> Result<LogicalPlan, PlanError> {
         result_names::give(&mut query, &names, &self.table_functions);
         names.apply(&mut query);
+        unnamed::name(&mut query);
         casts::rewrite(&mut query);
         grouping::rewrite(&mut query);
         let mut statement = Statement::Query(query);

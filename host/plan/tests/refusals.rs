@@ -342,6 +342,8 @@ fn what_spark_accepts_is_accepted() {
             "WITH most AS (SELECT word, max(lim) AS m FROM limits GROUP BY word) SELECT m.m, count(*) AS c FROM events e JOIN most m ON e.word = m.word GROUP BY m.m",
         ),
         (Append, "SELECT e.word, l.lim FROM events e LEFT JOIN limits l ON e.word = l.word"),
+        (Append, "SELECT * FROM events JOIN (SELECT word, lim FROM limits) USING (word)"),
+        (Append, "SELECT * FROM events NATURAL JOIN (SELECT word, lim FROM limits)"),
         (Append, "SELECT word FROM events WHERE n > (SELECT max(lim) FROM limits)"),
         (Append, "SELECT word FROM events UNION ALL SELECT word FROM plain"),
         (Append, "SELECT e.word FROM plain e JOIN plain o ON e.word = o.word"),

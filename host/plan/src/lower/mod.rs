@@ -15,6 +15,7 @@ use crate::input::QueryInput;
 use crate::plan::{SourceSlot, StreamingPlan};
 use crate::processor::ProcessorNode;
 use crate::session_window::SessionFence;
+use crate::sql::unnamed::is_unnamed;
 use crate::stream_table::StreamTable;
 use crate::uid::{OUTERMOST, Uids};
 use crate::unsupported;
@@ -68,7 +69,8 @@ impl<'a> Lowering<'a> {
         match plan {
             LogicalPlan::SubqueryAlias(alias) => {
                 let name = alias.alias.table();
-                self.node(&alias.input, if is_bare_stream(&alias.input) { scope } else { name })
+                let is_scope = !is_bare_stream(&alias.input) && !is_unnamed(name);
+                self.node(&alias.input, if is_scope { name } else { scope })
             }
             LogicalPlan::TableScan(scan) => self.scan(scan),
             LogicalPlan::Filter(filter) => {

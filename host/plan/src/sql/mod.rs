@@ -21,3 +21,4 @@ pub(crate) mod relations;
 pub(crate) mod result_names;
 pub(crate) mod rewrite;
 mod table_arguments;
+pub(crate) mod unnamed;
