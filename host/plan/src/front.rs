@@ -6,7 +6,7 @@
 use crate::input::QueryInput;
 use crate::plan::Purpose;
 use crate::processor::Processors;
-use crate::sql::{casts, grouping, names::Names, relations::Relations, result_names, rewrite, unnamed};
+use crate::sql::{casts, grouping, names::Names, relations::Relations, result_names, rewrite, unnamed, using};
 use crate::{PlanError, functions, plugins, session};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
@@ -82,6 +82,7 @@ impl Front {
             return Err(PlanError::Sql { message: "it must be a SELECT".into() });
         };
         let generators = rewrite::rewrite(&mut query, &self.table_functions)?;
+        using::spell_out(&mut query);
         self.relations.set(generators, inputs);
         let statement = DataFusionStatement::Statement(Box::new(Statement::Query(query)));
         // Planning is asynchronous only for catalogs that look tables up elsewhere; ours are in memory.

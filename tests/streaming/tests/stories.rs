@@ -117,6 +117,7 @@ stories!(
     join_left,
     join_right,
     join_self,
+    join_static_using,
     join_semi,
     join_then_window,
     join_three,

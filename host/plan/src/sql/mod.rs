@@ -22,3 +22,4 @@ pub(crate) mod result_names;
 pub(crate) mod rewrite;
 mod table_arguments;
 pub(crate) mod unnamed;
+pub(crate) mod using;

@@ -4,7 +4,8 @@
 use super::rewrite::function_name;
 use crate::PlanError;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Query, Select, SetExpr, SetOperator, SetQuantifier, TableFactor, Visit, Visitor,
+    Expr, JoinConstraint, JoinOperator, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor,
+    Visit, Visitor,
 };
 use std::ops::ControlFlow;
 
@@ -33,6 +34,13 @@ impl Visitor for Refusals {
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<PlanError> {
+        if select.projection.iter().any(|item| matches!(item, SelectItem::Wildcard(_))) && has_natural_outer(select) {
+            return refuse(
+                "natural-outer",
+                "`*` over a NATURAL outer join has columns that may come from either side, and only one is read",
+                "write LEFT JOIN … USING (…), or name the columns",
+            );
+        }
         if !select.sort_by.is_empty() || !select.cluster_by.is_empty() {
             return refuse(
                 "sort-by",
@@ -69,6 +77,19 @@ impl Visitor for Refusals {
             _ => ControlFlow::Continue(()),
         }
     }
+}
+
+fn has_natural_outer(select: &Select) -> bool {
+    let joins = select.from.iter().flat_map(|table| &table.joins);
+    let mut constraints = joins.filter_map(|join| match &join.join_operator {
+        JoinOperator::Left(constraint)
+        | JoinOperator::LeftOuter(constraint)
+        | JoinOperator::Right(constraint)
+        | JoinOperator::RightOuter(constraint)
+        | JoinOperator::FullOuter(constraint) => Some(constraint),
+        _ => None,
+    });
+    constraints.any(|constraint| *constraint == JoinConstraint::Natural)
 }
 
 fn check_set_operation(body: &SetExpr) -> ControlFlow<PlanError> {
