@@ -111,9 +111,11 @@ fn columns_are_added_replaced_renamed_and_dropped() {
 #[test]
 fn groups_are_counted() {
     let sql = "SELECT word, count(*) AS count FROM events GROUP BY word";
+    // A column is found in any case, and called as it is written.
+    let loud = "SELECT WORD, count(*) AS count FROM events GROUP BY word";
     for mode in [Complete, Update] {
         same(sql, mode, |world| world.stream("events").group_by(["word"]).count());
-        same(sql, mode, |world| world.stream("events").group_by([col("WORD")]).agg([count("*").alias("count")]));
+        same(loud, mode, |world| world.stream("events").group_by([col("WORD")]).agg([count("*").alias("count")]));
     }
 }
 
