@@ -46,7 +46,7 @@ impl Kafka {
         let mut take = Words::default();
         take.text(zombie.transaction);
         take.0.extend(60_000_i32.to_be_bytes());
-        // The time it throttles, an error, the id, the epoch.
+        // The time it throttles, an error, the id, and how often the name was taken.
         let answer = ask_until_ready(&mut broker, TAKE, &take, |answer| number(answer, 4))?;
         let identity = answer.get(6..16).context("the answer is cut off")?;
 
@@ -59,7 +59,7 @@ impl Kafka {
         commit.0.extend(1_i32.to_be_bytes());
         commit.0.extend(0_i32.to_be_bytes());
         commit.0.extend(zombie.offset.to_be_bytes());
-        // No epoch of a leader, and no note.
+        // No generation of a leader, and no note.
         commit.0.extend((-1_i32).to_be_bytes());
         commit.0.extend((-1_i16).to_be_bytes());
         // The error is the last.
