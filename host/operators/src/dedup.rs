@@ -186,8 +186,7 @@ impl Deduplicate {
                 kept += 1;
                 let expiry = match self.memory {
                     Memory::Within { delay_us } => {
-                        let time = time_of(times, *row).unwrap_or(0);
-                        prefix(Some(time), delay_us).to_be_bytes().to_vec()
+                        prefix(time_of(times, *row).or(Some(0)), delay_us).to_be_bytes().to_vec()
                     }
                     _ => Vec::new(),
                 };

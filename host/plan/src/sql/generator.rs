@@ -216,29 +216,20 @@ fn plan_window(input: LogicalPlan, mut arguments: Vec<Expr>) -> Result<LogicalPl
     LogicalPlanBuilder::from(unnested).project(columns)?.build()
 }
 
-fn window_spec(durations: &[Expr]) -> Result<WindowSpec> {
-    let mut micros = Vec::new();
-    for duration in durations {
-        let text = match duration {
-            Expr::Literal(ScalarValue::Utf8(Some(text)), _) => text,
-            // Numbers are microseconds.
-            Expr::Literal(ScalarValue::Int32(Some(value)), _) => {
-                micros.push(i64::from(*value));
-                continue;
-            }
-            Expr::Literal(ScalarValue::Int64(Some(value)), _) => {
-                micros.push(*value);
-                continue;
-            }
-            other => {
-                return plan_err!("the durations of a window must be literals such as '10 minutes', not `{other}`");
-            }
-        };
-        match parse_micros(text) {
-            Ok(value) => micros.push(value),
-            Err(error) => return plan_err!("window: {error}"),
+/// The microseconds of a literal: a text with units, or a number of them.
+fn duration(literal: &Expr) -> Result<i64> {
+    match literal {
+        Expr::Literal(ScalarValue::Utf8(Some(text)), _) => {
+            parse_micros(text).or_else(|error| plan_err!("window: {error}"))
         }
+        Expr::Literal(ScalarValue::Int32(Some(micros)), _) => Ok(i64::from(*micros)),
+        Expr::Literal(ScalarValue::Int64(Some(micros)), _) => Ok(*micros),
+        other => plan_err!("the durations of a window must be literals such as '10 minutes', not `{other}`"),
     }
+}
+
+fn window_spec(durations: &[Expr]) -> Result<WindowSpec> {
+    let micros = durations.iter().map(duration).collect::<Result<Vec<_>>>()?;
     let size_us = micros[0];
     let slide_us = micros.get(1).copied().unwrap_or(size_us);
     let start_us = micros.get(2).copied().unwrap_or(0);

@@ -6,6 +6,7 @@
 //!
 //! Works on tokens, as [`table_arguments`](super::table_arguments) does. An interval of one unit is the parser's own.
 
+use super::table_arguments::{is_keyword, is_space};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -20,8 +21,9 @@ pub(super) fn spell_out(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         let token = &tokens[at];
         out.push(token.clone());
         at += 1;
-        let is_interval = matches!(&token.token, Token::Word(word) if word.keyword == Keyword::INTERVAL);
-        if let Some((text, end)) = is_interval.then(|| amounts(&tokens, at)).flatten() {
+        if is_keyword(token, Keyword::INTERVAL)
+            && let Some((text, end)) = amounts(&tokens, at)
+        {
             out.push(TokenWithSpan { token: Token::SingleQuotedString(text), span: tokens[at].span });
             at = end;
         }
@@ -62,10 +64,6 @@ fn amount(tokens: &[TokenWithSpan], start: usize) -> Option<(String, usize)> {
     let name = unit.value.to_ascii_lowercase();
     let is_unit = unit.quote_style.is_none() && UNITS.contains(&name.strip_suffix('s').unwrap_or(&name));
     is_unit.then(|| (format!("{sign}{} {}", digits.trim(), unit.value), at + 1))
-}
-
-fn is_space(token: &TokenWithSpan) -> bool {
-    matches!(token.token, Token::Whitespace(_))
 }
 
 #[cfg(test)]

@@ -67,6 +67,22 @@ impl Names {
     }
 }
 
+/// The name by which a relation of FROM is known: its alias, or the table's own.
+pub(super) fn relation_name(factor: &TableFactor) -> Option<ObjectName> {
+    match factor {
+        TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
+            Some(ObjectName::from(vec![alias.name.clone()]))
+        }
+        TableFactor::Table { name, .. } => Some(name.clone()),
+        _ => None,
+    }
+}
+
+/// The last part of a name.
+pub(super) fn last_part(name: &ObjectName) -> Option<&Ident> {
+    name.0.last().and_then(ObjectNamePart::as_ident)
+}
+
 impl VisitorMut for Names {
     type Break = std::convert::Infallible;
 

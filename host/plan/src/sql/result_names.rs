@@ -13,13 +13,12 @@
 //! Where Spark would call two columns of one SELECT the same, and for expressions whose spelling is not known here, the
 //! planner's own name stays.
 
-use super::names::Names;
+use super::names::{Names, last_part, relation_name};
 use super::rewrite::{function_name, is_generator_name};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, CastKind, CeilFloorKind, DataType, DateTimeField, DuplicateTreatment,
-    ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectNamePart, Query,
-    Select, SelectItem, Subscript, TableFactor, TableWithJoins, TrimWhereField, UnaryOperator, Value, VisitMut,
-    VisitorMut,
+    ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, Select, SelectItem,
+    Subscript, TableFactor, TableWithJoins, TrimWhereField, UnaryOperator, Value, VisitMut, VisitorMut,
 };
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -88,23 +87,15 @@ fn own(item: &SelectItem, given: &Option<String>) -> Option<String> {
 fn relations(select: &Select) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     select.from.iter().for_each(|table| add_relations(table, &mut names));
-    for view in &select.lateral_views {
-        names.extend(view.lateral_view_name.0.last().and_then(ObjectNamePart::as_ident).map(lower));
-    }
+    names.extend(select.lateral_views.iter().filter_map(|view| last_part(&view.lateral_view_name)).map(lower));
     names
 }
 
 fn add_relations(table: &TableWithJoins, names: &mut BTreeSet<String>) {
     for factor in std::iter::once(&table.relation).chain(table.joins.iter().map(|join| &join.relation)) {
         match factor {
-            TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
-                names.insert(lower(&alias.name));
-            }
-            TableFactor::Table { name, .. } => {
-                names.extend(name.0.last().and_then(ObjectNamePart::as_ident).map(lower));
-            }
             TableFactor::NestedJoin { table_with_joins, .. } => add_relations(table_with_joins, names),
-            _ => {}
+            factor => names.extend(relation_name(factor).as_ref().and_then(last_part).map(lower)),
         }
     }
 }

@@ -11,6 +11,7 @@
 //!
 //! The derived tables are planned by [`super::generator`], which finds the call behind the number.
 
+use super::names::last_part;
 use crate::PlanError;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, GroupByExpr, Ident, LateralView, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr,
@@ -91,7 +92,7 @@ impl VisitorMut for Rewriter<'_> {
             let Expr::Function(call) = lateral_view else {
                 return refuse("lateral-view", format!("LATERAL VIEW takes a generator call, not `{lateral_view}`"));
             };
-            let table = lateral_view_name.0.last().and_then(ObjectNamePart::as_ident).cloned();
+            let table = last_part(&lateral_view_name).cloned();
             self.push_relation(select, Generator { call, outer, table, columns: lateral_col_alias });
         }
         self.take_select_generator(select)?;

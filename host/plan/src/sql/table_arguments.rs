@@ -159,7 +159,7 @@ fn next(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
     (at..tokens.len()).find(|at| !is_space(&tokens[*at]))
 }
 
-fn is_space(token: &TokenWithSpan) -> bool {
+pub(super) fn is_space(token: &TokenWithSpan) -> bool {
     matches!(token.token, Token::Whitespace(_))
 }
 
@@ -167,7 +167,7 @@ fn space() -> Token {
     Token::Whitespace(datafusion::sql::sqlparser::tokenizer::Whitespace::Space)
 }
 
-fn is_keyword(token: &TokenWithSpan, keyword: Keyword) -> bool {
+pub(super) fn is_keyword(token: &TokenWithSpan, keyword: Keyword) -> bool {
     matches!(&token.token, Token::Word(word) if word.keyword == keyword && word.quote_style.is_none())
 }
 

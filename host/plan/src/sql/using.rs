@@ -8,9 +8,10 @@
 //! The planner would keep the column of the side whose name comes first in the alphabet, which of a left join may be the side
 //! that is NULL. Joins whose columns come from the right side are refused elsewhere.
 
+use super::names::{last_part, relation_name};
 use datafusion::sql::sqlparser::ast::{
-    ExceptSelectItem, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, TableFactor, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    ExceptSelectItem, Ident, JoinConstraint, JoinOperator, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
+    TableFactor, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -57,7 +58,9 @@ fn columns(select: &Select) -> Option<Vec<SelectItem>> {
             _ => return None,
         };
         let shared = match constraint {
-            JoinConstraint::Using(shared) => shared.iter().map(last).collect::<Option<Vec<_>>>()?,
+            JoinConstraint::Using(shared) => {
+                shared.iter().map(|name| last_part(name).cloned()).collect::<Option<Vec<_>>>()?
+            }
             JoinConstraint::Natural => return None,
             _ => Vec::new(),
         };
@@ -69,19 +72,9 @@ fn columns(select: &Select) -> Option<Vec<SelectItem>> {
     has_using.then_some(columns)
 }
 
-fn last(name: &ObjectName) -> Option<Ident> {
-    name.0.last().and_then(ObjectNamePart::as_ident).cloned()
-}
-
 /// `relation.*` without the columns that the left side gives.
 fn columns_of(relation: &TableFactor, shared: &[Ident]) -> Option<SelectItem> {
-    let name = match relation {
-        TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
-            ObjectName::from(vec![alias.name.clone()])
-        }
-        TableFactor::Table { name, .. } => name.clone(),
-        _ => return None,
-    };
+    let name = relation_name(relation)?;
     let except = shared
         .split_first()
         .map(|(first, others)| ExceptSelectItem { first_element: first.clone(), additional_elements: others.to_vec() });

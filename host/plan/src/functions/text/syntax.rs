@@ -184,13 +184,18 @@ fn rewritten_function(function: &Function) -> Option<Expr> {
     if name == "equal_null"
         && let [left, right] = arguments.as_slice()
     {
-        let nested = |expr: &Expr| Box::new(Expr::Nested(Box::new(expr.clone())));
-        return Some(Expr::IsNotDistinctFrom(nested(left), nested(right)));
+        return Some(same(left, right));
     }
     if name == "decode" && arguments.len() > 2 {
         return Some(choose(&arguments));
     }
     None
+}
+
+/// Whether two values are equal, where NULL equals NULL.
+fn same(left: &Expr, right: &Expr) -> Expr {
+    let nested = |expr: &Expr| Box::new(Expr::Nested(Box::new(expr.clone())));
+    Expr::IsNotDistinctFrom(nested(left), nested(right))
 }
 
 /// `decode(expr, search, result, …, default)`: the result of the first search that equals, where NULL equals NULL.
@@ -202,15 +207,7 @@ fn choose(arguments: &[&Expr]) -> Expr {
         case_token: AttachedToken::empty(),
         end_token: AttachedToken::empty(),
         operand: None,
-        conditions: pairs
-            .map(|pair| CaseWhen {
-                condition: Expr::IsNotDistinctFrom(
-                    Box::new(Expr::Nested(Box::new(subject.clone()))),
-                    Box::new(Expr::Nested(Box::new(pair[0].clone()))),
-                ),
-                result: pair[1].clone(),
-            })
-            .collect(),
+        conditions: pairs.map(|pair| CaseWhen { condition: same(subject, pair[0]), result: pair[1].clone() }).collect(),
         else_result: otherwise,
     }
 }

@@ -102,11 +102,16 @@ impl Transactions {
         self.call(&action, |producer, _| producer.begin_transaction())?;
         self.writer.write(batch, columns, self.config.topic.as_deref())?;
         self.writer.drain(batch.id)?;
-        let (offsets, group) = self.markers.next(batch.id).map_err(|error| self.writer.trouble(&action, &error))?;
+        self.mark(&action, batch.id)?;
+        self.call(&action, |producer, timeout| producer.commit_transaction(timeout))
+    }
+
+    /// Puts the marker of a batch into the open transaction.
+    fn mark(&self, action: &str, batch: BatchId) -> Result<(), Trouble> {
+        let (offsets, group) = self.markers.next(batch).map_err(|error| self.writer.trouble(action, &error))?;
         // Unlike the others it cannot be resumed, so it has its whole time at once.
         let whole = self.config.client.timeout();
-        self.call(&action, |producer, _| producer.send_offsets_to_transaction(&offsets, &group, whole))?;
-        self.call(&action, |producer, timeout| producer.commit_transaction(timeout))
+        self.call(action, |producer, _| producer.send_offsets_to_transaction(&offsets, &group, whole))
     }
 
     /// Makes the next attempt possible, and answers why there must be one.
@@ -188,10 +193,7 @@ impl Transactions {
     fn end_what_hangs(&mut self) -> Result<(), SinkError> {
         let action = format!("end what earlier runs have left in {}", self.markers.place());
         let touched = self.call(&action, |producer, _| producer.begin_transaction()).and_then(|()| {
-            let (offsets, group) =
-                self.markers.next(BatchId::FIRST).map_err(|error| self.writer.trouble(&action, &error))?;
-            let whole = self.config.client.timeout();
-            self.call(&action, |producer, _| producer.send_offsets_to_transaction(&offsets, &group, whole))?;
+            self.mark(&action, BatchId::FIRST)?;
             self.call(&action, |producer, timeout| producer.abort_transaction(timeout))
         });
         touched.map_err(|trouble| match trouble {
