@@ -6,8 +6,12 @@
 use crate::input::QueryInput;
 use crate::plan::Purpose;
 use crate::processor::Processors;
-use crate::sql::{casts, grouping, names::Names, relations::Relations, result_names, rewrite, unnamed, using};
-use crate::{PlanError, functions, plugins, session};
+use crate::sql::{
+    casts, grouping, having, lateral_alias, names::Names, outer_using, relations::Relations, result_names, rewrite,
+    unnamed, using, values,
+};
+use crate::{PlanError, functions, plugins, session, union_event_time};
+use datafusion::common::DataFusionError;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
@@ -17,6 +21,8 @@ use datafusion::sql::sqlparser::ast::{Query, Statement, visit_expressions_mut};
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
+
+type Planned = Result<LogicalPlan, DataFusionError>;
 
 /// A session, and what a statement needs beside it.
 pub(crate) struct Front {
@@ -72,8 +78,25 @@ impl Front {
         inputs: Vec<LogicalPlan>,
     ) -> Result<LogicalPlan, PlanError> {
         result_names::give(&mut query, &names, &self.table_functions);
+        let sources = names.clone();
         names.apply(&mut query);
+        loop {
+            let error = match self.spelled(query.clone(), &inputs)? {
+                Ok(plan) => return Ok(plan),
+                Err(error) => error,
+            };
+            match lateral_alias::unknown_name(&error) {
+                Some(name) if lateral_alias::substitute(&mut query, &name, &sources) => {}
+                _ => return Err(PlanError::from_datafusion(&error)),
+            }
+        }
+    }
+
+    /// The plan of a statement whose names are settled, or what the planner has against it.
+    fn spelled(&mut self, mut query: Box<Query>, inputs: &[LogicalPlan]) -> Result<Planned, PlanError> {
+        values::name_columns(&mut query);
         unnamed::name(&mut query);
+        having::spell_out(&mut query);
         casts::rewrite(&mut query);
         grouping::rewrite(&mut query);
         let mut statement = Statement::Query(query);
@@ -81,14 +104,18 @@ impl Front {
         let Statement::Query(mut query) = statement else {
             return Err(PlanError::Sql { message: "it must be a SELECT".into() });
         };
-        let generators = rewrite::rewrite(&mut query, &self.table_functions)?;
+        let schemas = inputs.iter().map(|input| input.schema());
+        let qualifiers = schemas.flat_map(|schema| schema.iter()).filter_map(|(qualifier, _)| qualifier);
+        let qualifiers = qualifiers.map(|qualifier| qualifier.table().to_owned()).collect();
+        let derived = rewrite::rewrite(&mut query, &self.table_functions, &qualifiers)?;
+        outer_using::spell_out(&mut query);
         using::spell_out(&mut query);
-        self.relations.set(generators, inputs);
+        self.relations.set(derived, inputs.to_vec());
         let statement = DataFusionStatement::Statement(Box::new(Statement::Query(query)));
         // Planning is asynchronous only for catalogs that look tables up elsewhere; ours are in memory.
         let planned = futures::executor::block_on(self.context.state().statement_to_plan(statement));
         self.relations.set(Vec::new(), Vec::new());
-        planned.map_err(|error| PlanError::from_datafusion(&error))
+        Ok(planned)
     }
 
     /// The plan with its types settled.
@@ -100,6 +127,7 @@ impl Front {
         // `grouping(x)` is found by comparing `x` with the keys as the user wrote both, so before either is rewritten.
         ResolveGroupingFunction::new()
             .analyze(plan, state.config_options())
+            .and_then(union_event_time::of_first_branch)
             .and_then(functions::expr::narrow_literals)
             .and_then(|plan| state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {}))
             .map_err(|error| PlanError::from_datafusion(&error))

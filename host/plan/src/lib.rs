@@ -32,6 +32,7 @@ mod stream_join;
 mod stream_table;
 mod time_window;
 mod uid;
+mod union_event_time;
 mod unsupported;
 mod watermark;
 

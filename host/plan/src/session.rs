@@ -221,6 +221,9 @@ fn list_helpers(scalar: &[Arc<ScalarUDF>]) -> std::result::Result<ListHelpers, P
         list_or_null: find("__list_or_null")?,
         with_position: find("__with_position")?,
         map_entries: find("__map_entries")?,
+        json_tuple: find("json_tuple")?,
+        array: find("array")?,
+        arrays_zip: find("__arrays_zip")?,
     })
 }
 

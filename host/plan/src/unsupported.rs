@@ -291,7 +291,8 @@ fn check_join(join: &Join, mode: OutputMode) -> Verdict {
         return refuse(
             "using-outer",
             format!(
-                "a {} join with USING has columns that may come from either side, and only the left one is read",
+                "a {} join with USING in a chain of joins has columns that may come from either side, and only the left one \
+                 is read",
                 join.join_type
             ),
             "write the condition with ON, and name the column of the side that you mean, or coalesce(l.id, r.id)",

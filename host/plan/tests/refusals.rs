@@ -141,7 +141,11 @@ fn what_may_not_stream_is_refused_by_its_rule() {
         ),
         ("join-without-time-bound", Append, "SELECT o.word FROM events e FULL JOIN other o ON e.word = o.word"),
         ("join-without-time-bound", Append, "SELECT e.word FROM events e LEFT SEMI JOIN other o ON e.word = o.word"),
-        ("using-outer", Append, "SELECT word FROM events RIGHT JOIN other USING (word, ts)"),
+        (
+            "using-outer",
+            Append,
+            "SELECT 1 FROM events RIGHT JOIN other USING (word, ts) JOIN ads ON ads.word = other.word",
+        ),
         ("natural-outer", Append, "SELECT * FROM events NATURAL LEFT JOIN limits"),
         ("join-mode", Update, "SELECT e.word FROM events e LEFT JOIN other o ON e.word = o.word AND o.ts < e.ts"),
         ("join-mode", Complete, "SELECT e.word FROM events e LEFT SEMI JOIN other o ON e.ts = o.ts"),

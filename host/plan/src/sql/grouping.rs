@@ -4,6 +4,8 @@
 //! grouping(k)           →  CAST(grouping(k) AS TINYINT)
 //! grouping_id(k, w)     →  CAST(grouping(k, w) AS BIGINT)
 //! grouping_id()         →  the same of all columns of GROUP BY, in their order
+//! GROUP BY k, w WITH ROLLUP           →  GROUP BY ROLLUP (k, w)
+//! GROUP BY k, w GROUPING SETS (k, w)  →  GROUP BY GROUPING SETS (k, w)
 //! ```
 //!
 //! One bit per column, the first one highest, 1 where the column is left out: Spark's rule, and DataFusion's for
@@ -11,8 +13,8 @@
 
 use super::rewrite::function_name;
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident,
-    ObjectName, Query, Select, VisitMut, VisitorMut,
+    CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
+    GroupByWithModifier, Ident, ObjectName, Query, Select, VisitMut, VisitorMut,
 };
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -29,6 +31,7 @@ impl VisitorMut for Selects {
     type Break = Infallible;
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
+        spell_modifiers(&mut select.group_by);
         let mut calls = Calls { keys: keys(&select.group_by) };
         VisitMut::visit(&mut select.projection, &mut calls)?;
         match &mut select.having {
@@ -36,6 +39,19 @@ impl VisitorMut for Selects {
             None => ControlFlow::Continue(()),
         }
     }
+}
+
+/// Spells what stands behind the keys as what they are grouped by: the planner does not look there.
+fn spell_modifiers(group_by: &mut GroupByExpr) {
+    let GroupByExpr::Expressions(keys, modifiers) = group_by else { return };
+    let sets = |keys: &mut Vec<Expr>| std::mem::take(keys).into_iter().map(|key| vec![key]).collect();
+    let spelled = match modifiers.as_slice() {
+        [GroupByWithModifier::Rollup] => Expr::Rollup(sets(keys)),
+        [GroupByWithModifier::Cube] => Expr::Cube(sets(keys)),
+        [GroupByWithModifier::GroupingSets(sets)] => sets.clone(),
+        _ => return,
+    };
+    *group_by = GroupByExpr::Expressions(vec![spelled], Vec::new());
 }
 
 /// The columns of GROUP BY, each once, in order.
@@ -89,5 +105,25 @@ fn fill(call: &mut Function, keys: &[Expr]) {
         && list.args.is_empty()
     {
         list.args = keys.iter().map(|key| FunctionArg::Unnamed(FunctionArgExpr::Expr(key.clone()))).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sql::parse::parse_query;
+
+    #[test]
+    fn modifiers_become_what_is_grouped_by() {
+        for (written, spelled) in [
+            ("GROUP BY k, w WITH ROLLUP", "GROUP BY ROLLUP (k, w)"),
+            ("GROUP BY k, w + 1 WITH CUBE", "GROUP BY CUBE (k, w + 1)"),
+            ("GROUP BY k, w GROUPING SETS ((k, w), k)", "GROUP BY GROUPING SETS ((k, w), (k))"),
+            ("GROUP BY k", "GROUP BY k"),
+        ] {
+            let mut query = parse_query(&format!("SELECT count(*) FROM t {written}")).unwrap();
+            rewrite(&mut query);
+            assert_eq!(query.to_string(), format!("SELECT count(*) FROM t {spelled}"));
+        }
     }
 }

@@ -5,13 +5,14 @@
 
 use arrow::datatypes::{DataType, Fields};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, TableFactor, VisitMut, VisitorMut,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select,
+    SelectItem, SelectItemQualifiedWildcardKind, TableFactor, VisitMut, VisitorMut,
 };
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 /// The known spellings, by lower case.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Names {
     by_lower: HashMap<String, String>,
     /// How many queries enclose the one being visited.
@@ -65,6 +66,14 @@ impl Names {
             None => self.add(&ident.value),
         }
     }
+
+    fn spell_parts(&mut self, name: &mut ObjectName) {
+        for part in &mut name.0 {
+            if let ObjectNamePart::Identifier(ident) = part {
+                self.spell(ident);
+            }
+        }
+    }
 }
 
 /// The name by which a relation of FROM is known: its alias, or the table's own.
@@ -106,6 +115,9 @@ impl VisitorMut for Names {
                 SelectItem::ExprWithAlias { alias, .. } if inner => self.spell(alias),
                 SelectItem::ExprWithAlias { alias, .. } => self.add(&alias.value),
                 SelectItem::ExprWithAliases { aliases, .. } => aliases.iter_mut().for_each(|alias| self.spell(alias)),
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+                    self.spell_parts(name);
+                }
                 _ => {}
             }
         }
@@ -127,17 +139,22 @@ impl VisitorMut for Names {
         match expr {
             Expr::Identifier(ident) => self.spell(ident),
             Expr::CompoundIdentifier(parts) => parts.iter_mut().for_each(|part| self.spell(part)),
+            Expr::Function(call) => {
+                if let FunctionArguments::List(list) = &mut call.args {
+                    for argument in &mut list.args {
+                        if let FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(name)) = argument {
+                            self.spell_parts(name);
+                        }
+                    }
+                }
+            }
             _ => {}
         }
         ControlFlow::Continue(())
     }
 
     fn pre_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<Self::Break> {
-        for part in &mut relation.0 {
-            if let ObjectNamePart::Identifier(ident) = part {
-                self.spell(ident);
-            }
-        }
+        self.spell_parts(relation);
         ControlFlow::Continue(())
     }
 }

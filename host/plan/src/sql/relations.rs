@@ -1,9 +1,9 @@
 //! The relations that have no text: what stands in the syntax tree under a made name.
 //!
-//! Generators stand for derived tables ([`super::generator`]); inputs are plans that are there already, the frames below the
+//! Generators and stars stand for derived tables ([`super::generator`]); inputs are plans that are there already, the frames below the
 //! step that is being planned. Both are set for one statement at a time.
 
-use super::rewrite::{Generator, single_name};
+use super::rewrite::{Derived, single_name};
 use datafusion::common::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
@@ -18,19 +18,19 @@ pub(crate) struct Relations {
 
 #[derive(Debug, Default)]
 struct Current {
-    generators: Vec<Generator>,
+    derived: Vec<Derived>,
     inputs: Vec<LogicalPlan>,
 }
 
 impl Relations {
     /// Sets what the next statement has.
-    pub(crate) fn set(&self, generators: Vec<Generator>, inputs: Vec<LogicalPlan>) {
-        *self.lock() = Current { generators, inputs };
+    pub(crate) fn set(&self, derived: Vec<Derived>, inputs: Vec<LogicalPlan>) {
+        *self.lock() = Current { derived, inputs };
     }
 
-    /// A generator by its number.
-    pub(crate) fn generator(&self, index: usize) -> Option<Generator> {
-        self.lock().generators.get(index).cloned()
+    /// What derived table `index` stands for.
+    pub(crate) fn derived(&self, index: usize) -> Option<Derived> {
+        self.lock().derived.get(index).cloned()
     }
 
     fn input(&self, index: usize) -> Option<LogicalPlan> {

@@ -270,9 +270,11 @@ impl Naming<'_> {
     fn trim(&self, expr: &Expr, side: Option<TrimWhereField>, what: Option<&Expr>) -> Option<String> {
         let text = self.text(expr)?;
         match (side, what) {
-            (None, None) => Some(format!("trim({text})")),
+            (None | Some(TrimWhereField::Both), None) => Some(format!("trim({text})")),
+            (Some(TrimWhereField::Leading), None) => Some(format!("ltrim({text})")),
+            (Some(TrimWhereField::Trailing), None) => Some(format!("rtrim({text})")),
             (Some(side), Some(what)) => Some(format!("TRIM({side} {} FROM {text})", self.text(what)?)),
-            _ => None,
+            (None, Some(_)) => None,
         }
     }
 
@@ -302,7 +304,8 @@ impl Naming<'_> {
                 if list.duplicate_treatment == Some(DuplicateTreatment::Distinct) {
                     distinct = "DISTINCT ";
                 }
-                list.args.iter().map(|argument| self.argument(argument)).collect::<Option<Vec<_>>>()?
+                let star = if name == "count" { "1" } else { "*" };
+                list.args.iter().map(|argument| self.argument(argument, star)).collect::<Option<Vec<_>>>()?
             }
         };
         let name = spelling(&name, &mut arguments)?;
@@ -316,10 +319,10 @@ impl Naming<'_> {
         }
     }
 
-    fn argument(&self, argument: &FunctionArg) -> Option<String> {
+    fn argument(&self, argument: &FunctionArg, star: &str) -> Option<String> {
         match argument {
             FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => self.text(expr),
-            FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => Some("1".into()),
+            FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => Some(star.to_owned()),
             _ => None,
         }
     }
@@ -340,7 +343,8 @@ fn spelling<'a>(name: &'a str, arguments: &mut Vec<String>) -> Option<&'a str> {
     };
     arguments.extend(filled.map(str::to_owned));
     match (name, arguments.len()) {
-        ("from_json" | "from_csv", _) | ("first" | "last" | "first_value" | "last_value" | "any_value", 2) => {
+        ("from_json" | "from_csv" | "to_json" | "to_csv" | "schema_of_json" | "schema_of_csv", _)
+        | ("first" | "last" | "first_value" | "last_value" | "any_value", 2) => {
             arguments.truncate(1);
         }
         _ => {}

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The planner would keep the column of the side whose name comes first in the alphabet, which of a left join may be the side
-//! that is NULL. Joins whose columns come from the right side are refused elsewhere.
+//! that is NULL. Joins whose columns come from the right side are those of [`super::outer_using`].
 
 use super::names::{last_part, relation_name};
 use datafusion::sql::sqlparser::ast::{
@@ -73,7 +73,7 @@ fn columns(select: &Select) -> Option<Vec<SelectItem>> {
 }
 
 /// `relation.*` without the columns that the left side gives.
-fn columns_of(relation: &TableFactor, shared: &[Ident]) -> Option<SelectItem> {
+pub(super) fn columns_of(relation: &TableFactor, shared: &[Ident]) -> Option<SelectItem> {
     let name = relation_name(relation)?;
     let except = shared
         .split_first()

@@ -1,6 +1,6 @@
 //! `avg`, `mean`, `try_avg`, `regr_avgx` and `regr_avgy`.
 //!
-//! Numbers average to DOUBLE; DECIMAL(p, s) to DECIMAL(p + 4, s + 4), rounded half up.
+//! Numbers average to DOUBLE; DECIMAL(p, s) to DECIMAL(p + 4, s + 4), rounded half up; durations to a duration.
 
 use std::sync::Arc;
 
@@ -11,10 +11,12 @@ use datafusion::common::Result;
 use datafusion::logical_expr::EmitTo;
 use datafusion::logical_expr::function::AccumulatorArgs;
 
+use super::average_duration::DurationAverages;
 use super::definition::{Kind, arity, as_double};
 use super::floats::FloatSums;
 use super::group_states::{GroupStates, each_row};
 use super::sum::{ExactSums, Overflow, decimal_sum, overflowed};
+use crate::functions::text::time::interval::DURATION;
 
 /// The average of the values that are not null.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -29,6 +31,7 @@ impl Kind for Average {
     fn coerce(&self, name: &str, args: &[DataType]) -> Result<Vec<DataType>> {
         match (self, args.first()) {
             (Self::Of(_), Some(found @ DataType::Decimal128(..))) if args.len() == 1 => Ok(vec![found.clone()]),
+            (Self::Of(_), Some(DataType::Duration(_))) if args.len() == 1 => Ok(vec![DURATION]),
             _ => {
                 let wanted = if matches!(self, Self::Of(_)) { 1 } else { 2 };
                 arity(name, args, wanted, wanted)?;
@@ -42,6 +45,7 @@ impl Kind for Average {
             DataType::Decimal128(precision, scale) => {
                 DataType::Decimal128(precision.saturating_add(4).min(38), scale.saturating_add(4).min(38))
             }
+            DataType::Duration(_) => DURATION,
             _ => DataType::Float64,
         })
     }
@@ -49,6 +53,7 @@ impl Kind for Average {
     fn state(&self, args: &[DataType], _returns: &DataType) -> Result<Vec<(&'static str, DataType)>> {
         let sum = match &args[0] {
             DataType::Decimal128(precision, scale) => decimal_sum(*precision, *scale),
+            DataType::Duration(_) => DURATION,
             _ => DataType::Float64,
         };
         // A sum that is NULL although values were counted has overflowed.
@@ -61,10 +66,13 @@ impl Kind for Average {
             Self::Of(overflow) => *overflow,
             Self::OfPair(column) => return Ok(Some(Box::new(DoubleAverages::new(*column)))),
         };
-        let DataType::Decimal128(precision, scale) = args.expr_fields[0].data_type() else {
-            return Ok(Some(Box::new(DoubleAverages::new(0))));
-        };
-        Ok(Some(Box::new(DecimalAverages::new(*precision, *scale, args.return_type(), overflow))))
+        Ok(Some(match args.expr_fields[0].data_type() {
+            DataType::Decimal128(precision, scale) => {
+                Box::new(DecimalAverages::new(*precision, *scale, args.return_type(), overflow))
+            }
+            DataType::Duration(_) => Box::new(DurationAverages::new(overflow)),
+            _ => Box::new(DoubleAverages::new(0)),
+        }))
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod approx_count;
 mod average;
+mod average_duration;
 mod bytes;
 mod collect;
 mod comoments;

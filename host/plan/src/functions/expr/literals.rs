@@ -9,6 +9,7 @@ use crate::sql::call::call;
 use std::ops::ControlFlow;
 
 use super::named::rewrite_named;
+use crate::functions::text::time::interval::whole_days_first;
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
@@ -20,7 +21,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 /// Rewrites what DataFusion's planner cannot tell apart or does not know: `5L` as a cast to BIGINT, `1e3` as a cast to
-/// DOUBLE, `~x` as `bitwise_not(x)`, `-x` as `negative(x)`, `x << n` as `shiftleft(x, n)`, `floor(x, 2)` and `ceil(x, 2)` as function calls.
+/// DOUBLE, `~x` as `bitwise_not(x)`, `!x` as `NOT x`, `-x` as `negative(x)`, `x << n` as `shiftleft(x, n)`, `floor(x, 2)` and `ceil(x, 2)` as function calls.
 pub(crate) fn spell_literals(statement: &mut Statement) {
     let ControlFlow::<()>::Continue(()) = statement.visit(&mut Speller) else { return };
 }
@@ -36,6 +37,9 @@ impl VisitorMut for Speller {
             ast::Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr } => {
                 Some(call("bitwise_not", vec![expr.as_ref().clone()]))
             }
+            ast::Expr::UnaryOp { op: UnaryOperator::BangNot, expr } => {
+                Some(ast::Expr::UnaryOp { op: UnaryOperator::Not, expr: expr.clone() })
+            }
             ast::Expr::UnaryOp { op: UnaryOperator::Minus, expr }
                 if !is_number(expr) && !matches!(expr.as_ref(), ast::Expr::Interval(_)) =>
             {
@@ -50,10 +54,58 @@ impl VisitorMut for Speller {
             ast::Expr::Ceil { expr, field: CeilFloorKind::Scale(places) } => {
                 Some(call("ceil", vec![expr.as_ref().clone(), ast::Expr::Value(places.clone())]))
             }
+            ast::Expr::Function(call) => {
+                type_beside_lambdas(call);
+                None
+            }
             _ => None,
         };
         if let Some(respelled) = respelled {
             *expr = respelled;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Makes the integers among the arguments of a call that takes a lambda INT by their text: the types of the lambda's parameters
+/// are settled when it is planned, which is before [`narrow_literals`].
+fn type_beside_lambdas(call: &mut ast::Function) {
+    let ast::FunctionArguments::List(list) = &mut call.args else { return };
+    let is_lambda = |argument: &ast::FunctionArg| {
+        matches!(argument, ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(ast::Expr::Lambda(_))))
+    };
+    if !list.args.iter().any(is_lambda) {
+        return;
+    }
+    for argument in &mut list.args {
+        let ControlFlow::<()>::Continue(()) = VisitMut::visit(argument, &mut Typer { depth: 0 }) else { return };
+    }
+}
+
+/// Makes integers INT, but those of casts, which say what they are.
+struct Typer {
+    depth: usize,
+}
+
+impl VisitorMut for Typer {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
+        self.depth += usize::from(matches!(expr, ast::Expr::Cast { .. }));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
+        match expr {
+            ast::Expr::Cast { .. } => self.depth -= 1,
+            ast::Expr::Value(value) if self.depth == 0 => {
+                if let Value::Number(digits, false) = &value.value
+                    && digits.parse::<i32>().is_ok()
+                {
+                    *expr = cast_of(value.clone(), ast::DataType::Int(None));
+                }
+            }
+            _ => {}
         }
         ControlFlow::Continue(())
     }
@@ -83,16 +135,15 @@ fn respelled_number(value: &ast::ValueWithSpan) -> Option<ast::Expr> {
     };
     let mut inner = value.clone();
     inner.value = spelled;
-    Some(ast::Expr::Cast {
-        kind: CastKind::Cast,
-        expr: Box::new(ast::Expr::Value(inner)),
-        data_type,
-        array: false,
-        format: None,
-    })
+    Some(cast_of(inner, data_type))
 }
 
-/// Makes the integer literals of a plan that has just come from SQL INT where they fit.
+fn cast_of(value: ast::ValueWithSpan, data_type: ast::DataType) -> ast::Expr {
+    let expr = Box::new(ast::Expr::Value(value));
+    ast::Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None }
+}
+
+/// Makes the integer literals of a plan that has just come from SQL INT where they fit, and intervals whole days first.
 pub(crate) fn narrow_literals(plan: LogicalPlan) -> Result<LogicalPlan> {
     let narrowed = plan.transform_up_with_subqueries(|plan| {
         if matches!(plan, LogicalPlan::Limit(_) | LogicalPlan::Values(_)) {
@@ -116,6 +167,10 @@ fn narrow(expr: Expr) -> Result<Transformed<Expr>> {
             let decimal =
                 ScalarValue::Decimal128(Some(i128::from(value)), if value < 10_u64.pow(19) { 19 } else { 20 }, 0);
             Ok(Transformed::yes(Expr::Literal(decimal, metadata)))
+        }
+        Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(interval)), metadata) => {
+            let interval = ScalarValue::IntervalMonthDayNano(Some(whole_days_first(interval)?));
+            Ok(Transformed::yes(Expr::Literal(interval, metadata)))
         }
         other => Ok(Transformed::no(other)),
     }

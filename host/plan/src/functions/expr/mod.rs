@@ -41,6 +41,7 @@ use millstream_common::SqlSettings;
 pub(crate) use analyzer::behind_shield;
 pub(crate) use cast::text_out::spark_text;
 pub(crate) use cast::udf::CAST;
+pub(crate) use cast::{text_in, text_out};
 pub(crate) use common_type::widest;
 pub(crate) use literals::{narrow_literals, spell_literals};
 

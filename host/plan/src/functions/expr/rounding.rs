@@ -272,7 +272,18 @@ fn whole(call: &Call<'_>, way: Way) -> Result<ArrayRef> {
         DataType::Decimal128(_, scale) => decimals(call, *scale, places, way)?,
         DataType::Float64 => {
             let cut = if way == Way::Floor { f64::floor } else { f64::ceil };
-            Arc::new(array.as_primitive::<Float64Type>().unary::<_, Int64Type>(|value| cut(value) as i64))
+            let array = array.as_primitive::<Float64Type>();
+            if call.ansi {
+                // Both bounds are doubles, and the upper one is the first that is too large.
+                let fits = |value: &f64| (-(2_f64.powi(63))..2_f64.powi(63)).contains(value);
+                let exact = |value| Some(cut(value)).filter(fits).map(|value| value as i64);
+                Arc::new(
+                    array
+                        .try_unary::<_, Int64Type, _>(|value| exact(value).ok_or_else(|| raise(overflow("BIGINT"))))?,
+                )
+            } else {
+                Arc::new(array.unary::<_, Int64Type>(|value| cut(value) as i64))
+            }
         }
         other => return exec_err!("a value of type {} has no floor", shown_type(other)),
     })

@@ -1,4 +1,5 @@
-//! Functions over arrays, maps, structs, JSON texts, Avro's bytes and Protocol Buffers, with Spark's names and meaning.
+//! Functions over arrays, maps, structs, texts in JSON and CSV, Avro's bytes and Protocol Buffers, with Spark's names and
+//! meaning.
 //!
 //! Where it stands: planning registers what is listed here and applies [`rewrite_nested_syntax`] to the syntax tree;
 //! every batch then runs the functions over Arrow columns. The pieces and their order:
@@ -14,6 +15,8 @@
 mod arrays;
 mod avro;
 mod coercion;
+mod csv;
+mod decimals;
 mod function;
 mod json;
 mod lambda;
@@ -29,6 +32,7 @@ mod structs;
 mod syntax;
 #[cfg(test)]
 mod tests;
+mod times;
 
 use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::{HigherOrderUDF, ScalarUDF};
@@ -40,7 +44,8 @@ pub(crate) use syntax::rewrite_nested_syntax;
 /// The functions that work row by row.
 pub(crate) fn scalar_functions(settings: &SqlSettings) -> Vec<Arc<ScalarUDF>> {
     let plain = [arrays::definitions(), json::definitions(), maps::definitions(), structs::definitions()].concat();
-    let prepared = [avro::definitions(), json::prepared_definitions(), protobuf::definitions()].concat();
+    let prepared =
+        [avro::definitions(), csv::definitions(), json::prepared_definitions(), protobuf::definitions()].concat();
     let plain = plain.into_iter().map(|definition| function::function(definition, settings.ansi));
     plain.chain(prepared.into_iter().map(prepared::prepared_function)).collect()
 }

@@ -67,6 +67,11 @@ pub(super) trait Work: Send + Sync {
         false
     }
 
+    /// Whether the result is null only where the argument is.
+    fn is_null_for_null_only(&self) -> bool {
+        false
+    }
+
     /// The results for the values of a batch, which are not none. Several threads may ask at once.
     fn run(&self, values: &ArrayRef) -> Result<ArrayRef>;
 }
@@ -94,6 +99,12 @@ pub(super) fn prepared_function(definition: PreparedDefinition) -> Arc<ScalarUDF
         signature: Signature::user_defined(Volatility::Immutable),
         prepared: Mutex::default(),
     }))
+}
+
+/// Whether the entries of a map are texts.
+fn is_of_texts(entries: &DataType) -> bool {
+    let is_text = |found: &DataType| matches!(found, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    matches!(entries, DataType::Struct(fields) if fields.iter().all(|field| is_text(field.data_type())))
 }
 
 type Key = (DataType, Vec<Constant>);
@@ -173,6 +184,11 @@ impl ScalarUDFImpl for PreparedFunction {
                 DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => DataType::Utf8,
                 DataType::Binary | DataType::LargeBinary | DataType::BinaryView => DataType::Binary,
                 // Constant options are one text by now.
+                DataType::Map(entries, _) if !is_of_texts(entries.data_type()) => {
+                    return plan_err!(
+                        "[INVALID_OPTIONS.NON_STRING_TYPE] the options of `{name}` are a map of texts, not {constant}"
+                    );
+                }
                 DataType::Map(..) => return mismatch(name, "a map of constant options", constant),
                 other => return mismatch(name, "constant texts behind its first argument", other),
             });
@@ -192,7 +208,8 @@ impl ScalarUDFImpl for PreparedFunction {
         let constants = args.arg_fields.iter().zip(args.scalar_arguments).skip(1);
         let constants = constants.map(|(field, found)| self.constant(*found, field.data_type()));
         let work = self.work(args.arg_fields[0].data_type(), constants.collect::<Result<_>>()?)?;
-        Ok(Arc::new(Field::new(self.definition.name, work.output().clone(), !work.is_never_null())))
+        let is_nullable = !work.is_never_null() && (args.arg_fields[0].is_nullable() || !work.is_null_for_null_only());
+        Ok(Arc::new(Field::new(self.definition.name, work.output().clone(), is_nullable)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

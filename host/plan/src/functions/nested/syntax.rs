@@ -6,7 +6,7 @@
 //! - `map()` → `__map()`, since the planner wants arguments for `map`
 //! - `x -> x.name` → `x -> x['name']`, since the planner looks for `x` among the tables only
 //! - `a[0].name`, `f(x).name` → `a[0]['name']`, `f(x)['name']`
-//! - `from_json(j, schema_of_json('…'))` → `from_json(j, 'STRUCT<…>')`
+//! - `from_json(j, schema_of_json('…'))` → `from_json(j, 'STRUCT<…>')`, and so for CSV; the schema may have options
 //! - `from_avro(b, '…', map('mode', 'PERMISSIVE'))` → `from_avro(b, '…', '{"mode":"PERMISSIVE"}')`, and so for all functions
 //!   whose options are known when the query is planned: only the planner's constants are known by then
 //!
@@ -78,7 +78,7 @@ fn rewrite_call(function: &mut Function) {
         "map" if list.args.is_empty() => {
             function.name = ObjectName::from(vec![Ident::new("__map")]);
         }
-        "from_json" => {
+        "from_json" | "from_csv" => {
             for arg in &mut list.args {
                 if let FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) = arg
                     && let Some(schema) = constant_schema(value)
@@ -88,14 +88,15 @@ fn rewrite_call(function: &mut Function) {
             }
             fold_options(list);
         }
-        "from_avro" | "to_avro" | "from_protobuf" | "to_protobuf" => fold_options(list),
+        "to_json" | "schema_of_json" | "to_csv" | "schema_of_csv" | "from_avro" | "to_avro" | "from_protobuf"
+        | "to_protobuf" => fold_options(list),
         _ => {}
     }
 }
 
-/// Makes constant options, which come last, one text.
+/// Makes constant options, which come last and never first, one text.
 fn fold_options(list: &mut FunctionArgumentList) {
-    if let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(options))) = list.args.last_mut()
+    if let [_, .., FunctionArg::Unnamed(FunctionArgExpr::Expr(options))] = list.args.as_mut_slice()
         && let Some(constant) = constant_map(options)
     {
         *options = text(constant);
@@ -118,19 +119,25 @@ fn constant_map(expr: &Expr) -> Option<String> {
     Some(serde_json::Value::Object(pairs.collect()).to_string())
 }
 
-/// What `schema_of_json('…')` gives for a constant.
+/// What `schema_of_json('…')` or `schema_of_csv('…')` gives for a constant, with constant options or without.
 fn constant_schema(expr: &Expr) -> Option<String> {
     let Expr::Function(function) = expr else { return None };
-    if !function.name.to_string().eq_ignore_ascii_case("schema_of_json") {
-        return None;
-    }
-    match &function.args {
-        FunctionArguments::List(list) => match list.args.as_slice() {
-            [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(ValueWithSpan { value, .. })))] => {
-                super::json::schema_of(string_of(value)?)
-            }
-            _ => None,
-        },
+    let schema_of = match function.name.to_string().to_ascii_lowercase().as_str() {
+        "schema_of_json" => super::json::constant_schema,
+        "schema_of_csv" => super::csv::constant_schema,
+        _ => return None,
+    };
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let constants = list.args.iter().map(|arg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(ValueWithSpan { value, .. }))) => {
+            string_of(value).map(str::to_owned)
+        }
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(options)) => constant_map(options),
+        _ => None,
+    });
+    match constants.collect::<Option<Vec<_>>>()?.as_slice() {
+        [sample] => schema_of(sample, None),
+        [sample, options] => schema_of(sample, Some(options)),
         _ => None,
     }
 }

@@ -343,7 +343,7 @@ fn json_is_read_permissively() {
         (r#"from_json('{"a":3000000000,"b":2.5}', 'a INT, b BIGINT')"#, json!({"a": null, "b": null})),
         (r#"from_json('{"t":"2024-05-01T12:00:00.25Z"}', 't TIMESTAMP')"#, json!({"t": "2024-05-01T12:00:00.250Z"})),
         (r#"from_json('{"d":1.005,"e":"2.5"}', 'd DECIMAL(10,2), e DECIMAL(5,1)')"#, json!({"d": 1.01, "e": 2.5})),
-        (r#"from_json('{"s":{"x":[1, 2 ]}}', 's STRUCT<x: STRING>')"#, json!({"s": {"x": "[1, 2 ]"}})),
+        (r#"from_json('{"s":{"x":[1, 2 ]}}', 's STRUCT<x: STRING>')"#, json!({"s": {"x": "[1,2]"}})),
         (r#"from_json('{"A":1}', 'a INT')"#, json!({"a": null})),
         (r#"from_json('{"a":1,"b":{"c":2}}', schema_of_json('{"a":1,"b":{"c":2}}'))"#, json!({"a": 1, "b": {"c": 2}})),
         (r#"from_json('{"a":', 'a INT, _corrupt_record STRING')"#, json!({"a": null, "_corrupt_record": "{\"a\":"})),
@@ -359,8 +359,203 @@ fn json_is_read_permissively() {
         (r#"from_json('{"a":1}', 'a INT', map('mode', 'FAILFAST'))"#, json!({"a": 1})),
     ]);
     assert_errors(&[
-        ("from_json('x', 'a INT', map('mode', 'FAILFAST'))", "[MALFORMED_RECORD_IN_PARSING]"),
+        ("from_json('x', 'a INT', map('mode', 'FAILFAST'))", "[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION]"),
         ("from_json('x', 'a FOO')", "[INVALID_SCHEMA]"),
+    ]);
+}
+
+/// Texts, and what Spark 4.3 makes of them.
+#[test]
+fn json_values_become_what_spark_reads() {
+    assert_values(&[
+        // A STRING takes what is no string written anew.
+        (
+            r#"from_json('{"a":1.10,"b":1e10,"c":-0,"d":NaN,"e":{"f":[1, 2.50, null]},"g":12345678901234567890123}', 'MAP<STRING,STRING>')"#,
+            json!({"a": "1.1", "b": "1.0E10", "c": "0", "d": "\"NaN\"", "e": "{\"f\":[1,2.5,null]}", "g": "12345678901234567890123"}),
+        ),
+        (r#"map_values(from_json('{"a":1,"a":2}', 'MAP<STRING,INT>'))"#, json!([1, 2])),
+        (r#"from_json('{"a":3,"a":"x"}', 'a INT')"#, json!({"a": 3})),
+        (r#"from_json('{"a":3,"a":null}', 'a INT')"#, json!({"a": null})),
+        (r#"from_json('{"a":128,"b":256}', 'a TINYINT, b TINYINT')"#, json!({"a": -128, "b": null})),
+        (r#"cast(from_json('{"a":-0}', 'a DOUBLE').a AS STRING)"#, json!("0.0")),
+        (r#"from_json('{"a":+INF}', 'a DOUBLE').a > 1e300"#, json!(true)),
+        (r#"from_json('{"a":INF}', 'a DOUBLE')"#, json!({"a": null})),
+        (
+            r#"from_json('{"a":"1,000.5","b":" 1"}', 'a DECIMAL(10,2), b DECIMAL(10,2)')"#,
+            json!({"a": 1000.5, "b": null}),
+        ),
+        (r#"from_json('{"a":"20240501","b":"2024-05"}', 'a DATE, b DATE').b"#, json!("2024-05-01")),
+        (r#"from_json('{"a":"1"}', 'a DATE')"#, json!({"a": "1970-01-02"})),
+        (r#"from_json('{"a":"2024-05-01T12:00:00+02:00"}', 'a TIMESTAMP')"#, json!({"a": "2024-05-01T10:00:00Z"})),
+        (r#"from_json('{"a":"2024-05-01T12:00:00+02:00"}', 'a TIMESTAMP_NTZ')"#, json!({"a": null})),
+        (
+            r#"from_json('{"a":"YQ==","b":"YQ","c":"","d":"YWI=YWI="}', 'a BINARY, b BINARY, c BINARY, d BINARY')"#,
+            json!({"a": "61", "b": null, "c": "", "d": "61626162"}),
+        ),
+        (r#"from_json('null', 'a INT, _corrupt_record STRING')"#, json!({"a": null, "_corrupt_record": "null"})),
+        (
+            r#"from_json('{"m":{"k":{"a":"x"}}}', 'm MAP<STRING,STRUCT<a:INT>>, _corrupt_record STRING')"#,
+            json!({"m": {"k": {"a": null}}, "_corrupt_record": r#"{"m":{"k":{"a":"x"}}}"#}),
+        ),
+    ]);
+    for text in
+        [r#"{"a":"x"}"#, r#"{"a":1,}"#, r#"{"a":1.0}"#, r#"{"a":01}"#, r#"{a:1}"#, r#"{"a":/**/1}"#, "null", "1"]
+    {
+        let sql = format!("from_json('{text}', 'a INT', map('mode', 'FAILFAST'))");
+        assert_errors(&[(&sql, "[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION]")]);
+    }
+    assert_errors(&[
+        (
+            "from_json('[1]', 'a INT', map('mode', 'FAILFAST'))",
+            "[MALFORMED_RECORD_IN_PARSING.CANNOT_PARSE_JSON_ARRAYS_AS_STRUCTS]",
+        ),
+        ("from_json('1', 'INT')", "[DATATYPE_MISMATCH.INVALID_JSON_SCHEMA]"),
+        ("from_json('{}', 'MAP<INT,INT>')", "[DATATYPE_MISMATCH.INVALID_JSON_MAP_KEY_TYPE]"),
+    ]);
+}
+
+/// Calls with options, and what Spark 4.3 makes of them.
+#[test]
+fn options_of_json_are_sparks() {
+    assert_values(&[
+        (
+            r#"from_json('{"a":"x"}', 'a INT, bad STRING', map('columnNameOfCorruptRecord', 'bad'))"#,
+            json!({"a": null, "bad": r#"{"a":"x"}"#}),
+        ),
+        (
+            r#"from_json('{"a":', 'a INT, _corrupt_record STRING', map('columnNameOfCorruptRecord', 'bad'))"#,
+            json!({"a": null, "_corrupt_record": null}),
+        ),
+        (
+            r#"from_json('{"d":"01/05/2024","t":"01/05/2024 13:14:15.5"}', 'd DATE, t TIMESTAMP', map('dateFormat', 'dd/MM/yyyy', 'timestampFormat', 'dd/MM/yyyy HH:mm:ss.S'))"#,
+            json!({"d": "2024-05-01", "t": "2024-05-01T13:14:15.500Z"}),
+        ),
+        (
+            r#"from_json('{"d":"2024-05-01","t":"2024-05-01 12:00:00"}', 'd DATE, t TIMESTAMP', map('dateFormat', 'dd/MM/yyyy', 'timestampFormat', 'dd/MM/yyyy'))"#,
+            json!({"d": null, "t": null}),
+        ),
+        (
+            r#"from_json('{"t":"2024-05-01 12:00:00"}', 't TIMESTAMP', map('timestampFormat', 'dd/MM/yyyy', 'enableDateTimeParsingFallback', 'true'))"#,
+            json!({"t": "2024-05-01T12:00:00Z"}),
+        ),
+        (
+            r#"from_json('{"n":"01/05/2024 13:14"}', 'n TIMESTAMP_NTZ', map('timestampNTZFormat', 'dd/MM/yyyy HH:mm'))"#,
+            json!({"n": "2024-05-01T13:14:00"}),
+        ),
+        (
+            r#"from_json('{"t":"2024-05-01 12:00:00","u":"2024-05-01T12:00:00Z"}', 't TIMESTAMP, u TIMESTAMP', map('timeZone', 'Europe/Berlin'))"#,
+            json!({"t": "2024-05-01T10:00:00Z", "u": "2024-05-01T12:00:00Z"}),
+        ),
+        (
+            r#"from_json('/*x*/{"a":/**/1, // y
+"b":2}', 'a INT, b INT', map('allowComments', 'true'))"#,
+            json!({"a": 1, "b": 2}),
+        ),
+        (
+            r#"from_json('{a:1,1a:2,a-x :3}', 'MAP<STRING,INT>', map('allowUnquotedFieldNames', 'true'))"#,
+            json!({"a": 1, "1a": 2, "a-x": 3}),
+        ),
+        (r#"from_json("{'a':1}", 'a INT', map('allowSingleQuotes', 'false'))"#, json!({"a": null})),
+        (
+            r#"from_json('{"a":007,"b":-01.5,"c":00}', 'a INT, b DOUBLE, c STRING', map('allowNumericLeadingZeros', 'true'))"#,
+            json!({"a": 7, "b": -1.5, "c": "0"}),
+        ),
+        (
+            r#"from_json('{"a":NaN}', 'a DOUBLE, b STRING', map('allowNonNumericNumbers', 'false'))"#,
+            json!({"a": null, "b": null}),
+        ),
+        (r#"from_json('{"a":1}', schema_of_json('{"a":1}', map('primitivesAsString', 'true')))"#, json!({"a": "1"})),
+        (r#"to_json(named_struct('a', 1, 'n', NULL), map('ignoreNullFields', 'false'))"#, json!(r#"{"a":1,"n":null}"#)),
+        (
+            "to_json(named_struct('a', 1, 'm', map('k', 1), 'l', array(1, NULL), 's', array(named_struct('x', NULL))), map('pretty', 'true'))",
+            json!("{\n  \"a\" : 1,\n  \"m\" : {\n    \"k\" : 1\n  },\n  \"l\" : [ 1, null ],\n  \"s\" : [ { } ]\n}"),
+        ),
+        (
+            "to_json(from_json('{\"t\":\"2024-05-01T12:00:00.123456Z\",\"d\":\"2024-05-01\"}', 't TIMESTAMP, d DATE'), map('timeZone', 'Europe/Berlin', 'dateFormat', 'dd/MM/yyyy'))",
+            json!(r#"{"t":"2024-05-01T14:00:00.123+02:00","d":"01/05/2024"}"#),
+        ),
+        (
+            "to_json(from_json('{\"t\":\"2024-05-01T12:00:00.123456Z\"}', 't TIMESTAMP'), map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS XXX z'))",
+            json!(r#"{"t":"2024-05-01 12:00:00.123456 Z UTC"}"#),
+        ),
+        (
+            "to_json(named_struct('a', 'é😀'), map('writeNonAsciiCharacterAsCodePoint', 'true'))",
+            json!(r#"{"a":"\u00E9\uD83D\uDE00"}"#),
+        ),
+        ("to_json(map('k', 'v'))", json!(r#"{"k":"v"}"#)),
+        ("to_json(map(from_json('{\"d\":\"2024-05-01\"}', 'd DATE').d, 1))", json!(r#"{"19844":1}"#)),
+    ]);
+    assert_errors(&[
+        ("from_json('{}', 'a INT', map('mode', 'DROPMALFORMED'))", "[PARSE_MODE_UNSUPPORTED]"),
+        ("from_json('{}', 'a INT, c INT', map('columnNameOfCorruptRecord', 'c'))", "[INVALID_CORRUPT_RECORD_TYPE]"),
+        ("from_json('{}', 'a INT', map('nonsense', 'x'))", "[INVALID_OPTIONS]"),
+        ("to_json(named_struct('a', 1), map('nonsense', 'x'))", "[INVALID_OPTIONS]"),
+        ("to_json(named_struct('a', 1), map('pretty', true))", "[INVALID_OPTIONS.NON_STRING_TYPE]"),
+        ("schema_of_json('x')", "[MALFORMED_RECORD_IN_PARSING"),
+        ("json_tuple('{}', 1)", "[DATATYPE_MISMATCH.NON_STRING_TYPE]"),
+    ]);
+}
+
+/// Records, and what Spark 4.3 makes of them.
+#[test]
+fn records_of_separated_values_are_read_and_written() {
+    assert_values(&[
+        (r#"from_csv('1,"x,y"', 'a INT, b STRING')"#, json!({"a": 1, "b": "x,y"})),
+        ("from_csv('', 'a INT, b STRING')", json!({"a": null, "b": null})),
+        ("from_csv(NULL, 'a INT, b STRING')", json!(null)),
+        (r#"from_csv('1,"",', 'a INT, b STRING, c STRING')"#, json!({"a": 1, "b": null, "c": null})),
+        (
+            r#"from_csv('NA,"",', 'a INT, b STRING, c STRING', map('nullValue', 'NA'))"#,
+            json!({"a": null, "b": "", "c": null}),
+        ),
+        (
+            "from_csv('1', 'a INT, b STRING, _corrupt_record STRING')",
+            json!({"a": 1, "b": null, "_corrupt_record": "1"}),
+        ),
+        (
+            "from_csv('x,y', '_corrupt_record STRING, a INT, b STRING')",
+            json!({"_corrupt_record": "x,y", "a": null, "b": "y"}),
+        ),
+        (
+            "from_csv('1,x,2', 'a INT, b STRING, bad STRING', map('columnNameOfCorruptRecord', 'bad'))",
+            json!({"a": 1, "b": "x", "bad": "1,x,2"}),
+        ),
+        (
+            "from_csv('1, x ', 'a INT, b STRING, _corrupt_record STRING')",
+            json!({"a": 1, "b": " x ", "_corrupt_record": null}),
+        ),
+        (
+            "from_csv('+1|01/05/2024|2024|1.005|TRUE|Inf', 'a INT, d DATE, t TIMESTAMP, x DECIMAL(10,2), b BOOLEAN, f DOUBLE', map('sep', '|', 'dateFormat', 'dd/MM/yyyy')).x",
+            json!(1.01),
+        ),
+        (
+            "from_csv('01/05/2024|2024-05-01T12:00:00+02:00', 'd DATE, t TIMESTAMP', map('sep', '|', 'dateFormat', 'dd/MM/yyyy'))",
+            json!({"d": "2024-05-01", "t": "2024-05-01T10:00:00Z"}),
+        ),
+        ("from_csv('1,x', schema_of_csv('2,y'))", json!({"_c0": 1, "_c1": "x"})),
+        (
+            "to_csv(named_struct('a', 1, 'b', 'x,y', 'c', NULL, 'd', 1.5, 'g', 'a\"b', 'h', '', 'i', true, 'k', ' x ', 'l', array(1, 2)))",
+            json!(r#"1,"x,y",,1.5,"a\"b","",true,x,"[1, 2]""#),
+        ),
+        (
+            "to_csv(from_csv('2024-05-01,2024-05-01 12:00:00.5', 'd DATE, t TIMESTAMP'), map('dateFormat', 'dd.MM.yy'))",
+            json!("01.05.24,2024-05-01T12:00:00.500Z"),
+        ),
+        (
+            "to_csv(named_struct('a', NULL, 'b', 'x'), map('nullValue', 'NULL', 'quoteAll', 'true'))",
+            json!(r#""NULL","x""#),
+        ),
+        ("to_csv(named_struct('a', '#x', 'b', '#x'), map('sep', '|'))", json!("\"#x\"|#x")),
+        ("to_csv(named_struct('a', 'x\"y'), map('escape', '\"'))", json!(r#""x""y""#)),
+        ("to_csv(named_struct('a', 'x\"y'), map('escapeQuotes', 'false'))", json!(r#"x"y"#)),
+    ]);
+    assert_errors(&[
+        ("from_csv('1', 'a INT, b INT', map('mode', 'FAILFAST'))", "[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION]"),
+        ("from_csv('1', 'a INT', map('mode', 'DROPMALFORMED'))", "[PARSE_MODE_UNSUPPORTED]"),
+        ("from_csv('1', 'ARRAY<INT>')", "[INVALID_SCHEMA.NON_STRUCT_TYPE]"),
+        ("from_csv('1', 'a ARRAY<INT>')", "[UNSUPPORTED_DATATYPE]"),
+        ("from_csv('1', 'a INT', map('nonsense', '1'))", "[INVALID_OPTIONS]"),
+        ("to_csv(1)", "[DATATYPE_MISMATCH.UNSUPPORTED_INPUT_TYPE]"),
     ]);
 }
 
@@ -376,6 +571,10 @@ fn json_is_written_and_asked() {
         ),
         (r#"get_json_object('{"d":{"e":2.50}}', '$.d.e')"#, json!("2.5")),
         (r#"get_json_object('x', '$.d')"#, json!(null)),
+        (r#"get_json_object('{"a":1}', '$.*')"#, json!(null)),
+        (r#"get_json_object('{"a":NaN}', '$.a')"#, json!(null)),
+        (r#"get_json_object('{"a":-0,"b":1.10}', '$')"#, json!(r#"{"a":0,"b":1.1}"#)),
+        (r#"json_tuple('{"b":1,"a":"x","b":2,"a":null}', 'a', 'b')"#, json!({"c0": "x", "c1": "2"})),
         (r#"json_array_length('[1,2]')"#, json!(2)),
         (r#"json_array_length('{}')"#, json!(null)),
         (r#"json_object_keys('{"b":1,"a":2}')"#, json!(["b", "a"])),
@@ -420,3 +619,52 @@ fn generators_have_their_lists() {
         ("__map_entries(map('k', 1))", json!([{"key": "k", "value": 1}])),
     ]);
 }
+
+// SCRATCH-BEGIN
+#[test]
+#[ignore]
+fn scratch_compare() {
+    use datafusion::datasource::MemTable;
+    for job in std::env::var("SCRATCH_JOBS").unwrap().split(',') {
+        let jobs: Value =
+            serde_json::from_str(&std::fs::read_to_string(format!("/tmp/ms/jsonh/{job}.json")).unwrap()).unwrap();
+        let mut out = String::new();
+        for job in jobs.as_array().unwrap() {
+            let Some(texts) = job["rows"].as_array() else { continue };
+            let session = session(true);
+            let ids: arrow::array::Int32Array = (0..texts.len() as i32).collect();
+            let js: arrow::array::StringArray = texts.iter().map(|v| v.as_str()).collect();
+            let batch = RecordBatch::try_from_iter_with_nullable([
+                ("i", Arc::new(ids) as arrow::array::ArrayRef, true),
+                ("j", Arc::new(js) as arrow::array::ArrayRef, true),
+            ])
+            .unwrap();
+            session
+                .register_table("t", Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap()))
+                .unwrap();
+            for e in job["exprs"].as_array().unwrap() {
+                let e = e.as_str().unwrap();
+                out += &format!("{}\n", json!({"e": e}));
+                match query(&session, &format!("SELECT i, {e} AS c FROM t")) {
+                    Ok(batches) => {
+                        for row in rows(&batches) {
+                            out += &format!("{}\n", json!({"i": row["i"], "c": row["c"]}));
+                        }
+                    }
+                    Err(error) => {
+                        out += &format!("{}\n", json!({"all": error.to_string()}));
+                        for i in 0..texts.len() {
+                            let line = match query(&session, &format!("SELECT i, {e} AS c FROM t WHERE i = {i}")) {
+                                Ok(batches) => json!({"i": i, "c": rows(&batches)[0]["c"]}),
+                                Err(error) => json!({"i": i, "err": error.to_string()}),
+                            };
+                            out += &format!("{line}\n");
+                        }
+                    }
+                }
+            }
+        }
+        std::fs::write(format!("/tmp/ms/jsonh/{job}.ours"), out).unwrap();
+    }
+}
+// SCRATCH-END

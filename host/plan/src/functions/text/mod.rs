@@ -21,6 +21,7 @@ mod syntax;
 #[cfg(test)]
 mod tests;
 pub(crate) mod time;
+mod url;
 
 use std::sync::Arc;
 
@@ -34,13 +35,11 @@ pub(crate) use syntax::{rewrite_ast_expr, unescape_literal};
 ///
 /// `concat` and `reverse` are those of STRING and BINARY only.
 pub(crate) fn scalar_functions(settings: &SqlSettings) -> Vec<Arc<ScalarUDF>> {
-    let own = [strings::functions(), regex::functions(), hash::functions(), time::functions()];
+    let own = [strings::functions(), regex::functions(), hash::functions(), time::functions(), url::functions()];
     let mut all: Vec<Arc<ScalarUDF>> = own.into_iter().flatten().map(|f| f.build(settings.ansi)).collect();
     all.extend([
         format_string::format_string(),
         datafusion_spark::function::string::luhn_check(),
-        datafusion_spark::function::url::parse_url(),
-        datafusion_spark::function::url::try_parse_url(),
         datafusion_spark::function::url::url_decode(),
         datafusion_spark::function::url::try_url_decode(),
         datafusion_spark::function::url::url_encode(),

@@ -4,7 +4,7 @@
 //!
 //! Rule of its life: a timestamp moved by an interval stays the engine's own operation, so that plans can still read
 //! it as a range; what the engine means differently (dates with numbers, dates with times of day, differences compared
-//! with intervals) becomes a function.
+//! with intervals, intervals with numbers) becomes a function.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::time::arithmetic::{DATE_MINUS_DATE, DATE_PLUS_INTERVAL, INTERVAL_AS_DURATION};
+use super::time::arithmetic::{DATE_MINUS_DATE, DATE_PLUS_INTERVAL};
+use super::time::interval::{INTERVAL_AS_DURATION, INTERVAL_DIVIDED, INTERVAL_TIMES, WHOLE_DAYS_FIRST};
 
 /// Plans `EXTRACT`, `SUBSTRING`, `OVERLAY`, `POSITION` and the operators on dates and intervals.
 #[derive(Debug)]
@@ -63,9 +64,52 @@ impl TextPlanner {
             (DataType::Date32, DataType::Timestamp(_, _)) if sign < 0 => {
                 self.call("to_timestamp", vec![left.clone()])? - right.clone()
             }
+            // Sums of hours may make a day.
+            (DataType::Interval(_), DataType::Interval(_)) => {
+                let (left, right) = (left.clone(), right.clone());
+                self.call(WHOLE_DAYS_FIRST, vec![if sign > 0 { left + right } else { left - right }])?
+            }
+            (DataType::Duration(_), DataType::Interval(_)) => {
+                let right = self.call(INTERVAL_AS_DURATION, vec![right.clone()])?;
+                if sign > 0 { left.clone() + right } else { left.clone() - right }
+            }
+            (DataType::Interval(_), DataType::Duration(_)) => {
+                let left = self.call(INTERVAL_AS_DURATION, vec![left.clone()])?;
+                if sign > 0 { left + right.clone() } else { left - right.clone() }
+            }
             _ => return Ok(None),
         }))
     }
+
+    /// An interval times a number or divided by one; `None` for everything else.
+    fn scaled(
+        &self,
+        op: &BinaryOperator,
+        operands: (&Expr, &Expr),
+        types: (&DataType, &DataType),
+    ) -> Result<Option<Expr>> {
+        let (left, right) = operands;
+        Ok(match (op, types) {
+            (BinaryOperator::Multiply, (interval, number)) if is_interval(interval) && is_number(number) => {
+                Some(self.call(INTERVAL_TIMES, vec![left.clone(), right.clone()])?)
+            }
+            (BinaryOperator::Multiply, (number, interval)) if is_interval(interval) && is_number(number) => {
+                Some(self.call(INTERVAL_TIMES, vec![right.clone(), left.clone()])?)
+            }
+            (BinaryOperator::Divide, (interval, number)) if is_interval(interval) && is_number(number) => {
+                Some(self.call(INTERVAL_DIVIDED, vec![left.clone(), right.clone()])?)
+            }
+            _ => None,
+        })
+    }
+}
+
+fn is_interval(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Interval(_) | DataType::Duration(_))
+}
+
+fn is_number(data_type: &DataType) -> bool {
+    data_type.is_numeric() || data_type.is_null()
 }
 
 fn is_comparison(op: &BinaryOperator) -> bool {
@@ -102,7 +146,12 @@ impl ExprPlanner for TextPlanner {
                     _ => expr,
                 }));
             }
-            _ => return Ok(PlannerResult::Original(expr)),
+            op => {
+                return Ok(match self.scaled(op, (&expr.left, &expr.right), (&left, &right))? {
+                    Some(planned) => PlannerResult::Planned(planned),
+                    None => PlannerResult::Original(expr),
+                });
+            }
         };
         Ok(match self.moved(sign, &expr.left, &expr.right, (&left, &right))? {
             Some(planned) => PlannerResult::Planned(planned),

@@ -167,6 +167,14 @@ pub(crate) fn date(text: &str) -> Option<i32> {
 
 /// Microseconds since 1970 of Spark's timestamp forms; a time alone is on `today` (days since 1970).
 pub(crate) fn timestamp(text: &str, today: i64) -> Option<i64> {
+    match local_timestamp(text, today)? {
+        (local, None) => Some(local),
+        (local, Some(zone)) => local.checked_sub(zone_offset(trimmed(zone), local)? * MICROS_PER_SECOND),
+    }
+}
+
+/// As [`timestamp`], what clocks show there, and the zone or offset behind it.
+pub(crate) fn local_timestamp(text: &str, today: i64) -> Option<(i64, Option<&str>)> {
     let text = trimmed(text);
     let bytes = text.as_bytes();
     let (sign, mut at) = match bytes.first()? {
@@ -240,10 +248,7 @@ pub(crate) fn timestamp(text: &str, today: i64) -> Option<i64> {
     let local = days
         .checked_mul(MICROS_PER_DAY)?
         .checked_add(((hour * 60 + minute) * 60 + second) * MICROS_PER_SECOND + fraction)?;
-    match zone {
-        None => Some(local),
-        Some(zone) => local.checked_sub(zone_offset(trimmed(zone), local)? * MICROS_PER_SECOND),
-    }
+    Some((local, zone))
 }
 
 /// Seconds east of UTC of a zone name or offset, at a local time.

@@ -71,6 +71,7 @@ macro_rules! plain {
 impl<'a> Writer<'a> {
     fn new(array: &ArrayRef) -> std::result::Result<Self, ArrowError> {
         let value: WriteValue<'a> = match array.data_type() {
+            DataType::Null => Box::new(|_, out| out.write_str("null")),
             DataType::Boolean => {
                 let values = array.as_boolean().clone();
                 Box::new(move |row, out| out.write_str(if values.value(row) { "true" } else { "false" }))

@@ -2,8 +2,9 @@
 //!
 //! Permissive, as Spark is: a field whose value does not fit its type is null and the others stay; a malformed text
 //! gives a struct of nulls, or null where the schema is an array or a map; an empty text gives null. With the
-//! option `mode` = `FAILFAST`, a malformed text fails the query. A field `_corrupt_record STRING` in the schema takes
-//! each text that was not understood in full. Names are compared with their case.
+//! option `mode` = `FAILFAST`, a text that was not understood in full fails the query. A field `_corrupt_record STRING` in the
+//! schema (the option `columnNameOfCorruptRecord` names another) takes each such text. Names are compared with their case.
+//! A STRING takes what is no string as JSON that is written anew: `1.10` as `1.1`, `[1, 2]` as `[1,2]`.
 //!
 //! With a registry the bytes are a text behind the number of its JSON Schema; what is not, or has a number of something else,
 //! is malformed. The type is the one in the option `schema`, or that of a version of the subject, settled when the query is
@@ -14,9 +15,10 @@
 use super::super::coercion::mismatch;
 use super::super::lists::record;
 use super::super::prepared::{Asked, PreparedDefinition, Work};
-use super::super::registry::{Meaning, Registry, SUBJECT_OPTIONS, call, failed, flag, groups};
-use super::convert::{build, fits, root_fits};
+use super::super::registry::{Meaning, Registry, SUBJECT_OPTIONS, call, failed, groups};
+use super::convert::{build, fits_inside, root_fits};
 use super::json_schema::type_of;
+use super::options::{KNOWN, ReadOptions, check};
 use super::text::{Json, Node, parse};
 use crate::ddl::parse_type_or_columns;
 use arrow::array::{Array, ArrayRef, AsArray, StringArray};
@@ -27,9 +29,6 @@ use millstream_client::schema_registry::SchemaKind;
 use millstream_common::Options;
 use std::borrow::Cow;
 use std::sync::Arc;
-
-/// The field that takes the texts that were not understood.
-const CORRUPT_RECORD: &str = "_corrupt_record";
 
 /// What stands for a malformed text; told from others by its address.
 static NOTHING: &str = "{}";
@@ -48,8 +47,9 @@ fn coerce(_name: &str, value: &DataType) -> Result<DataType> {
 
 fn prepare(asked: &Asked<'_>) -> Result<Arc<dyn Work>> {
     let name = asked.name;
-    let (meaning, options) = call(asked, &["mode"], &[&["schema"], &SUBJECT_OPTIONS[..]].concat())?;
-    let fail_fast = flag(name, &options, false)?;
+    let (meaning, options) = call(asked, &KNOWN, &[&["schema"], &SUBJECT_OPTIONS[..], &KNOWN[..]].concat())?;
+    check(name, &options)?;
+    let reading = ReadOptions::new(name, &options)?;
     let (schema, registry) = match meaning {
         Meaning::Schema(schema) => (written(name, schema)?, None),
         Meaning::Subject { subject, address } => {
@@ -61,7 +61,30 @@ fn prepare(asked: &Asked<'_>) -> Result<Arc<dyn Work>> {
         }
     };
     supported(name, &schema)?;
-    Ok(Arc::new(FromJson { name: name.to_owned(), output: nullable(&schema), fail_fast, registry }))
+    let output = nullable(&schema);
+    let (corrupt, wanted) = match &output {
+        DataType::Struct(fields) => {
+            let corrupt = fields.iter().position(|field| field.name() == &reading.corrupt_record);
+            let wanted: Fields =
+                fields.iter().filter(|field| field.name() != &reading.corrupt_record).cloned().collect();
+            if let Some(found) =
+                corrupt.map(|place| fields[place].data_type()).filter(|found| **found != DataType::Utf8)
+            {
+                return plan_err!(
+                    "[INVALID_CORRUPT_RECORD_TYPE] the field `{}` for corrupt records must be STRING, not {found}",
+                    reading.corrupt_record
+                );
+            }
+            (corrupt, DataType::Struct(wanted))
+        }
+        DataType::List(_) | DataType::Map(..) => (None, output.clone()),
+        other => {
+            return plan_err!(
+                "[DATATYPE_MISMATCH.INVALID_JSON_SCHEMA] `{name}` reads a STRUCT, ARRAY or MAP, not {other}"
+            );
+        }
+    };
+    Ok(Arc::new(FromJson { name: name.to_owned(), output, wanted, corrupt, options: reading, registry }))
 }
 
 fn written(name: &str, schema: &str) -> Result<DataType> {
@@ -100,7 +123,9 @@ fn supported(name: &str, schema: &DataType) -> Result<()> {
             DataType::Struct(pair) if pair.len() == 2 && pair[0].data_type() == &DataType::Utf8 => {
                 supported(name, pair[1].data_type())
             }
-            _ => mismatch(name, "maps with STRING keys", schema),
+            _ => plan_err!(
+                "[DATATYPE_MISMATCH.INVALID_JSON_MAP_KEY_TYPE] `{name}` reads maps with STRING keys, not {schema}"
+            ),
         },
         DataType::Interval(_) | DataType::Duration(_) => mismatch(name, "types that JSON has", schema),
         _ => Ok(()),
@@ -126,7 +151,11 @@ fn nullable(schema: &DataType) -> DataType {
 struct FromJson {
     name: String,
     output: DataType,
-    fail_fast: bool,
+    /// The output without the field for corrupt records.
+    wanted: DataType,
+    /// The place of that field.
+    corrupt: Option<usize>,
+    options: ReadOptions,
     /// Where the values are framed.
     registry: Option<Registry>,
 }
@@ -179,16 +208,12 @@ impl FromJson {
                 parsed.push(None);
                 continue;
             }
-            let json = if is_malformed { None } else { parse(texts.value(row)) };
-            let json = json.filter(|json| root_fits(json, &self.output));
-            if json.is_none() && self.fail_fast {
-                return exec_err!(
-                    "[MALFORMED_RECORD_IN_PARSING] `{}` cannot read the JSON text in mode FAILFAST: {}",
-                    self.name,
-                    texts.value(row).chars().take(200).collect::<String>()
-                );
+            let json = if is_malformed { None } else { parse(texts.value(row), self.options.leniency) };
+            let fitting = json.filter(|json| root_fits(json, &self.output, &self.options));
+            if self.options.fail_fast && !fitting.as_ref().is_some_and(|json| self.understands(json)) {
+                return self.fail(texts.value(row));
             }
-            parsed.push(match (json, &self.output) {
+            parsed.push(match (fitting, &self.output) {
                 (None, DataType::Struct(_)) => Some(missing.clone()),
                 // One object where an array is asked for is an array of one.
                 (Some(json), DataType::List(_)) if matches!(json.node, Node::Object(_)) => {
@@ -199,42 +224,49 @@ impl FromJson {
             });
         }
         let cells: Vec<Option<&Json<'_>>> = parsed.iter().map(Option::as_ref).collect();
-        let built = build(&cells, &self.output)?;
-        with_corrupt_records(built, texts, &cells)
-    }
-}
-
-/// Puts each text that was not understood in full into the field `_corrupt_record`, if the schema has one.
-fn with_corrupt_records(built: ArrayRef, texts: &StringArray, cells: &[Option<&Json<'_>>]) -> Result<ArrayRef> {
-    let DataType::Struct(fields) = built.data_type() else { return Ok(built) };
-    let is_place = |field: &Arc<Field>| field.name() == CORRUPT_RECORD && field.data_type() == &DataType::Utf8;
-    let Some(place) = fields.iter().position(is_place) else { return Ok(built) };
-    let wanted: Fields = fields.iter().filter(|field| !is_place(field)).cloned().collect();
-    let wanted = DataType::Struct(wanted);
-    let corrupt: StringArray = cells
-        .iter()
-        .enumerate()
-        .map(|(row, cell)| {
-            // A malformed text was replaced by an object that is not written in it.
-            let understood = cell.is_none_or(|json| !std::ptr::eq(json.raw, NOTHING) && fits_inside(json, &wanted));
-            (!understood).then(|| texts.value(row))
-        })
-        .collect();
-    let records = built.as_struct();
-    let mut columns = records.columns().to_vec();
-    columns[place] = Arc::new(corrupt);
-    record(fields, columns, records.nulls().cloned(), built.len())
-}
-
-/// Whether a value and everything in it can be converted.
-fn fits_inside(json: &Json<'_>, data_type: &DataType) -> bool {
-    match (&json.node, data_type) {
-        (Node::Object(found), DataType::Struct(fields)) => fields.iter().all(|field| {
-            found.iter().filter(|(name, _)| name == field.name()).all(|(_, json)| fits_inside(json, field.data_type()))
-        }),
-        (Node::Array(elements), DataType::List(element)) => {
-            elements.iter().all(|json| fits_inside(json, element.data_type()))
+        let built = build(&cells, &self.output, &self.options)?;
+        match self.corrupt {
+            Some(place) => self.with_corrupt_records(&built, place, texts, &cells),
+            None => Ok(built),
         }
-        _ => fits(json, data_type),
+    }
+
+    /// Whether nothing in a value is lost because it does not fit.
+    fn understands(&self, json: &Json<'_>) -> bool {
+        match (&json.node, &self.wanted) {
+            (Node::Object(_), DataType::List(element)) => fits_inside(json, element.data_type(), &self.options),
+            _ => fits_inside(json, &self.wanted, &self.options),
+        }
+    }
+
+    /// The end of a query that must not meet texts that are not understood.
+    fn fail(&self, text: &str) -> Result<ArrayRef> {
+        let is_array = matches!(self.output, DataType::Struct(_)) && text.trim_start().starts_with('[');
+        let class = if is_array { "CANNOT_PARSE_JSON_ARRAYS_AS_STRUCTS" } else { "WITHOUT_SUGGESTION" };
+        exec_err!(
+            "[MALFORMED_RECORD_IN_PARSING.{class}] `{}` cannot read the JSON text in mode FAILFAST: {}",
+            self.name,
+            text.chars().take(200).collect::<String>()
+        )
+    }
+
+    /// Puts each text that was not understood in full into the field at `place`.
+    fn with_corrupt_records(
+        &self,
+        built: &ArrayRef,
+        place: usize,
+        texts: &StringArray,
+        cells: &[Option<&Json<'_>>],
+    ) -> Result<ArrayRef> {
+        let DataType::Struct(fields) = built.data_type() else { return Ok(Arc::clone(built)) };
+        let corrupt = cells.iter().enumerate().map(|(row, cell)| {
+            // A malformed text was replaced by an object that is not written in it.
+            let is_understood = cell.is_none_or(|json| !std::ptr::eq(json.raw, NOTHING) && self.understands(json));
+            (!is_understood).then(|| texts.value(row))
+        });
+        let records = built.as_struct();
+        let mut columns = records.columns().to_vec();
+        columns[place] = Arc::new(corrupt.collect::<StringArray>());
+        record(fields, columns, records.nulls().cloned(), built.len())
     }
 }

@@ -1,16 +1,19 @@
 //! Questions to a JSON text: `get_json_object`, `json_tuple`, `json_array_length`, `json_object_keys`,
-//! `schema_of_json`. A malformed text gives null.
+//! `schema_of_json`. A malformed text gives null, but no schema: there it fails the query.
 
 use std::sync::Arc;
 
 use super::super::coercion::{int, list_of, string};
 use super::super::function::{Call, Definition};
 use super::super::lists::{Picks, record};
+use super::super::prepared::{Asked, PreparedDefinition, Work};
+use super::infer::schema_of;
+use super::options::{InferOptions, KNOWN, options};
 use super::path::{Step, find, parse as parse_path};
-use super::text::{Node, parse, write};
+use super::text::{Json, Leniency, Node, write};
 use arrow::array::{Array, ArrayRef, AsArray, Int32Array, StringArray, StringBuilder};
 use arrow::datatypes::{DataType, Field};
-use datafusion::common::{Result, ScalarValue, exec_err};
+use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
 
 /// The functions of this file.
 ///
@@ -28,15 +31,42 @@ pub(super) fn definitions() -> Vec<Definition> {
     };
     vec![
         definition("get_json_object", (2, 2), string, get),
-        Definition { never_null: true, ..definition("json_tuple", (2, usize::MAX), tuple_type, tuple) },
+        Definition {
+            coerce: only_texts,
+            never_null: true,
+            ..definition("json_tuple", (2, usize::MAX), tuple_type, tuple)
+        },
         definition("json_array_length", (1, 1), int, array_length),
         definition("json_object_keys", (1, 1), keys_type, object_keys),
-        definition("schema_of_json", (1, 2), string, schema),
     ]
+}
+
+/// Those that are prepared when a query is planned.
+pub(super) fn prepared_definitions() -> Vec<PreparedDefinition> {
+    vec![PreparedDefinition { name: "schema_of_json", arguments: (1, 2), coerce: one_text, prepare }]
+}
+
+/// A JSON text, as the functions without options read it.
+fn parse(text: &str) -> Option<Json<'_>> {
+    super::text::parse(text, Leniency::ASKING)
 }
 
 fn texts(_name: &str, types: &[DataType], _ansi: bool) -> Result<Vec<DataType>> {
     Ok(vec![DataType::Utf8; types.len()])
+}
+
+/// For what Spark casts nothing for.
+fn only_texts(name: &str, types: &[DataType], _ansi: bool) -> Result<Vec<DataType>> {
+    match types.iter().find(|t| !matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)) {
+        None => Ok(vec![DataType::Utf8; types.len()]),
+        Some(other) => {
+            plan_err!("[DATATYPE_MISMATCH.NON_STRING_TYPE] all arguments of `{name}` must be STRING, not {other}")
+        }
+    }
+}
+
+fn one_text(_name: &str, _value: &DataType) -> Result<DataType> {
+    Ok(DataType::Utf8)
 }
 
 fn tuple_type(_name: &str, types: &[DataType], _constants: &[Option<&ScalarValue>]) -> Result<DataType> {
@@ -76,22 +106,26 @@ fn tuple(call: &Call<'_>, args: &[ArrayRef]) -> Result<ArrayRef> {
     let texts = args[0].as_string::<i32>();
     let names: Vec<_> = args[1..].iter().map(|array| array.as_string::<i32>()).collect();
     let mut columns: Vec<_> = names.iter().map(|_| StringBuilder::new()).collect();
+    let mut shown = String::new();
     for row in 0..call.rows {
         let json = text(texts, row).and_then(parse);
         for (column, names) in columns.iter_mut().zip(&names) {
             let value = match (json.as_ref().map(|json| &json.node), text(names, row)) {
-                (Some(Node::Object(found)), Some(wanted)) => {
-                    found.iter().find(|(name, _)| name == wanted).map(|(_, value)| value)
-                }
+                // A name that repeats has the last value that is not null.
+                (Some(Node::Object(found)), Some(wanted)) => found
+                    .iter()
+                    .rev()
+                    .find(|(name, value)| name == wanted && value.node != Node::Null)
+                    .map(|(_, value)| value),
                 _ => None,
             };
             match value.map(|value| (&value.node, value)) {
-                None | Some((Node::Null, _)) => column.append_null(),
+                None => column.append_null(),
                 Some((Node::Text(value), _)) => column.append_value(value),
                 Some((_, value)) => {
-                    let mut shown = String::new();
+                    shown.clear();
                     write(value, &mut shown);
-                    column.append_value(shown);
+                    column.append_value(&shown);
                 }
             }
         }
@@ -131,8 +165,29 @@ fn object_keys(call: &Call<'_>, args: &[ArrayRef]) -> Result<ArrayRef> {
     picks.finish(&names, call.output)
 }
 
-fn schema(call: &Call<'_>, args: &[ArrayRef]) -> Result<ArrayRef> {
-    let texts = args[0].as_string::<i32>();
-    let schemas = (0..call.rows).map(|row| super::infer::schema_of(text(texts, row)?));
-    Ok(Arc::new(schemas.collect::<StringArray>()))
+fn prepare(asked: &Asked<'_>) -> Result<Arc<dyn Work>> {
+    let constants = if asked.constants.is_empty() { None } else { Some(asked.text(0, "a map of constant options")?) };
+    let options = options(asked.name, constants)?;
+    if let Err(error) = options.only(&format!("`{}`", asked.name), &KNOWN) {
+        return plan_err!("[INVALID_OPTIONS] {error}");
+    }
+    Ok(Arc::new(SchemaOfJson { options: InferOptions::new(asked.name, &options)? }))
+}
+
+/// How the schemas of one call are guessed.
+struct SchemaOfJson {
+    options: InferOptions,
+}
+
+impl Work for SchemaOfJson {
+    fn output(&self) -> &DataType {
+        &DataType::Utf8
+    }
+
+    fn run(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        let texts = values.as_string::<i32>();
+        let schemas =
+            (0..texts.len()).map(|row| text(texts, row).map(|text| schema_of(text, &self.options)).transpose());
+        Ok(Arc::new(schemas.collect::<Result<StringArray>>()?))
+    }
 }

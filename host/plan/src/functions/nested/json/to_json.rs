@@ -1,163 +1,252 @@
-//! `to_json`: structs, arrays and maps as JSON texts.
+//! `to_json(value[, options])`: structs, arrays and maps as JSON texts.
 //!
-//! Fields that are null are left out; null elements and null values of maps are written. Times are written in UTC
-//! with milliseconds, DATE as `2024-05-01`, BINARY in base64.
+//! Fields that are null are left out, unless the option `ignoreNullFields` says otherwise; null elements and null values of maps
+//! are written. Times are written in UTC with milliseconds, DATE as `2024-05-01`, BINARY in base64; the keys of a map as their
+//! plain values: of dates the days, of times the microseconds since 1970, as Spark has them. Source: Spark's `JacksonGenerator`.
 
+use super::super::coercion::mismatch;
+use super::super::prepared::{Asked, PreparedDefinition, Work};
+use super::options::{KNOWN, WriteOptions, options};
+use super::text::{write_double, write_float, write_quoted};
+use crate::functions::expr::spark_text;
+use arrow::array::{Array, ArrayRef, AsArray, StringBuilder};
+use arrow::compute::cast;
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, TimeUnit, TimestampMicrosecondType,
+};
+use datafusion::common::{Result, plan_err};
+use std::fmt::{Display, Write as _};
 use std::sync::Arc;
 
-use super::super::coercion::{mismatch, string};
-use super::super::function::{Call, Definition};
-use super::number;
-use super::text::write_text;
-use arrow::array::{Array, ArrayRef, AsArray, StringBuilder};
-use arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    TimestampMicrosecondType,
-};
-use arrow::util::display::array_value_to_string;
-use chrono::{DateTime, Datelike, NaiveDate, TimeDelta};
-use datafusion::common::Result;
-
 /// The functions of this file.
-pub(super) fn definitions() -> Vec<Definition> {
-    vec![Definition {
-        name: "to_json",
-        aliases: &[],
-        arguments: (1, 1),
-        coerce,
-        result: string,
-        may_be_null: false,
-        never_null: false,
-        run,
-    }]
+pub(super) fn definitions() -> Vec<PreparedDefinition> {
+    vec![PreparedDefinition { name: "to_json", arguments: (1, 2), coerce, prepare }]
 }
 
-fn coerce(name: &str, types: &[DataType], _ansi: bool) -> Result<Vec<DataType>> {
-    match &types[0] {
-        DataType::Struct(_) | DataType::List(_) | DataType::Map(..) => Ok(types.to_vec()),
+fn coerce(name: &str, value: &DataType) -> Result<DataType> {
+    match value {
+        DataType::Struct(_) | DataType::List(_) | DataType::Map(..) | DataType::Null => Ok(value.clone()),
         other => mismatch(name, "a STRUCT, ARRAY or MAP", other),
     }
 }
 
-fn run(call: &Call<'_>, args: &[ArrayRef]) -> Result<ArrayRef> {
-    let mut result = StringBuilder::new();
-    let mut text = String::new();
-    for row in 0..call.rows {
-        if args[0].is_null(row) {
-            result.append_null();
-            continue;
-        }
-        text.clear();
-        write(&args[0], row, &mut text)?;
-        result.append_value(&text);
+fn prepare(asked: &Asked<'_>) -> Result<Arc<dyn Work>> {
+    let constants = if asked.constants.is_empty() { None } else { Some(asked.text(0, "a map of constant options")?) };
+    let options = options(asked.name, constants)?;
+    if let Err(error) = options.only(&format!("`{}`", asked.name), &KNOWN) {
+        return plan_err!("[INVALID_OPTIONS] {error}");
     }
-    Ok(Arc::new(result.finish()))
+    Ok(Arc::new(ToJson { options: WriteOptions::new(asked.name, &options)? }))
+}
+
+/// How the values of one call are written.
+struct ToJson {
+    options: WriteOptions,
+}
+
+impl Work for ToJson {
+    fn output(&self) -> &DataType {
+        &DataType::Utf8
+    }
+
+    fn is_null_for_null_only(&self) -> bool {
+        true
+    }
+
+    fn run(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        let mut result = StringBuilder::new();
+        let mut text = String::new();
+        for row in 0..values.len() {
+            if is_null(values, row) {
+                result.append_null();
+                continue;
+            }
+            text.clear();
+            self.write(values, row, 0, &mut text)?;
+            result.append_value(&text);
+        }
+        Ok(Arc::new(result.finish()))
+    }
 }
 
 fn is_null(array: &ArrayRef, row: usize) -> bool {
     array.data_type().is_null() || array.is_null(row)
 }
 
-fn write(array: &ArrayRef, row: usize, out: &mut String) -> Result<()> {
-    if is_null(array, row) {
-        out.push_str("null");
-        return Ok(());
-    }
-    match array.data_type() {
-        DataType::Struct(fields) => {
-            out.push('{');
-            let mut first = true;
-            for (field, column) in fields.iter().zip(array.as_struct().columns()) {
-                if is_null(column, row) {
-                    continue;
-                }
-                if !first {
-                    out.push(',');
-                }
-                first = false;
-                write_text(field.name(), out);
-                out.push(':');
-                write(column, row, out)?;
-            }
-            out.push('}');
-        }
-        DataType::List(_) => {
-            let elements = array.as_list::<i32>().value(row);
-            out.push('[');
-            for place in 0..elements.len() {
-                if place > 0 {
-                    out.push(',');
-                }
-                write(&elements, place, out)?;
-            }
-            out.push(']');
-        }
-        DataType::Map(..) => {
-            let entries = array.as_map().value(row);
-            let (keys, values) = (entries.column(0), entries.column(1));
-            out.push('{');
-            for place in 0..entries.len() {
-                if place > 0 {
-                    out.push(',');
-                }
-                match keys.data_type() {
-                    DataType::Utf8 => write_text(keys.as_string::<i32>().value(place), out),
-                    _ => write_text(&array_value_to_string(keys, place)?, out),
-                }
-                out.push(':');
-                write(values, place, out)?;
-            }
-            out.push('}');
-        }
-        DataType::Utf8 => write_text(array.as_string::<i32>().value(row), out),
-        DataType::Boolean => out.push_str(if array.as_boolean().value(row) { "true" } else { "false" }),
-        DataType::Int8 => out.push_str(&array.as_primitive::<Int8Type>().value(row).to_string()),
-        DataType::Int16 => out.push_str(&array.as_primitive::<Int16Type>().value(row).to_string()),
-        DataType::Int32 => out.push_str(&array.as_primitive::<Int32Type>().value(row).to_string()),
-        DataType::Int64 => out.push_str(&array.as_primitive::<Int64Type>().value(row).to_string()),
-        DataType::Float64 => {
-            let value = array.as_primitive::<Float64Type>().value(row);
-            write_float(value, || number::double(value), out);
-        }
-        DataType::Float32 => {
-            let value = array.as_primitive::<Float32Type>().value(row);
-            write_float(f64::from(value), || number::float(value), out);
-        }
-        DataType::Decimal128(..) => out.push_str(&array.as_primitive::<Decimal128Type>().value_as_string(row)),
-        DataType::Date32 => {
-            let days = array.as_primitive::<Date32Type>().value(row);
-            let date = NaiveDate::default().checked_add_signed(TimeDelta::days(i64::from(days)));
-            let text = date.map(|date| format!("{:04}-{:02}-{:02}", date.year(), date.month(), date.day()));
-            write_text(&text.unwrap_or_else(|| days.to_string()), out);
-        }
-        DataType::Timestamp(_, zone) => {
-            let micros = arrow::compute::cast(
-                &array.slice(row, 1),
-                &DataType::Timestamp(arrow::datatypes::TimeUnit::Microsecond, zone.clone()),
-            )?;
-            let micros = micros.as_primitive::<TimestampMicrosecondType>().value(0);
-            let shown =
-                DateTime::from_timestamp_micros(micros).map(|time| time.format("%Y-%m-%dT%H:%M:%S%.3f").to_string());
-            let mut shown = shown.unwrap_or_else(|| micros.to_string());
-            if zone.is_some() {
-                shown.push('Z');
-            }
-            write_text(&shown, out);
-        }
-        DataType::Binary => write_text(&base64(array.as_binary::<i32>().value(row)), out),
-        _ => write_text(&array_value_to_string(array, row)?, out),
-    }
-    Ok(())
+fn value<T: ArrowPrimitiveType>(array: &ArrayRef, row: usize) -> T::Native {
+    array.as_primitive::<T>().value(row)
 }
 
-fn write_float(value: f64, shown: impl Fn() -> String, out: &mut String) {
-    if value.is_finite() {
-        out.push_str(&shown());
-    } else if value.is_nan() {
-        out.push_str("\"NaN\"");
-    } else {
-        out.push_str(if value > 0.0 { "\"Infinity\"" } else { "\"-Infinity\"" });
+/// Appends a value as Rust shows it.
+fn show(value: impl Display, out: &mut String) {
+    // Writing to a String cannot fail.
+    let _ = write!(out, "{value}");
+}
+
+/// Microseconds since 1970.
+fn micros(array: &ArrayRef, row: usize) -> Result<i64> {
+    match array.data_type() {
+        DataType::Timestamp(TimeUnit::Microsecond, _) => Ok(value::<TimestampMicrosecondType>(array, row)),
+        DataType::Timestamp(_, zone) => {
+            let unit = DataType::Timestamp(TimeUnit::Microsecond, zone.clone());
+            Ok(value::<TimestampMicrosecondType>(&cast(&array.slice(row, 1), &unit)?, 0))
+        }
+        other => mismatch("to_json", "a TIMESTAMP", other),
     }
+}
+
+impl ToJson {
+    /// Appends a value; `depth` is how many objects it stands in.
+    fn write(&self, array: &ArrayRef, row: usize, depth: usize, out: &mut String) -> Result<()> {
+        if is_null(array, row) {
+            out.push_str("null");
+            return Ok(());
+        }
+        match array.data_type() {
+            DataType::Struct(fields) => {
+                out.push('{');
+                let mut is_empty = true;
+                for (field, column) in fields.iter().zip(array.as_struct().columns()) {
+                    if self.options.ignore_null_fields && is_null(column, row) {
+                        continue;
+                    }
+                    self.begin_field(&mut is_empty, depth, out);
+                    self.write_text(field.name(), out);
+                    self.write_colon(out);
+                    self.write(column, row, depth + 1, out)?;
+                }
+                self.end_object(is_empty, depth, out);
+            }
+            DataType::List(_) => {
+                let elements = array.as_list::<i32>().value(row);
+                let blank = if self.options.pretty { " " } else { "" };
+                out.push('[');
+                for place in 0..elements.len() {
+                    out.push_str(if place > 0 { "," } else { "" });
+                    out.push_str(blank);
+                    self.write(&elements, place, depth, out)?;
+                }
+                out.push_str(blank);
+                out.push(']');
+            }
+            DataType::Map(..) => {
+                let entries = array.as_map().value(row);
+                let (keys, values) = (entries.column(0), entries.column(1));
+                out.push('{');
+                let mut is_empty = true;
+                for place in 0..entries.len() {
+                    self.begin_field(&mut is_empty, depth, out);
+                    self.write_key(keys, place, out)?;
+                    self.write_colon(out);
+                    self.write(values, place, depth + 1, out)?;
+                }
+                self.end_object(is_empty, depth, out);
+            }
+            _ => self.write_atom(array, row, out)?,
+        }
+        Ok(())
+    }
+
+    fn write_atom(&self, array: &ArrayRef, row: usize, out: &mut String) -> Result<()> {
+        match array.data_type() {
+            DataType::Utf8 => self.write_text(array.as_string::<i32>().value(row), out),
+            DataType::Boolean => show(array.as_boolean().value(row), out),
+            DataType::Int8 => show(value::<Int8Type>(array, row), out),
+            DataType::Int16 => show(value::<Int16Type>(array, row), out),
+            DataType::Int32 => show(value::<Int32Type>(array, row), out),
+            DataType::Int64 => show(value::<Int64Type>(array, row), out),
+            DataType::Float64 => match value::<Float64Type>(array, row) {
+                value if value.is_finite() => write_double(value, out),
+                value => write_not_finite(value, out),
+            },
+            DataType::Float32 => match value::<Float32Type>(array, row) {
+                value if value.is_finite() => write_float(value, out),
+                value => write_not_finite(f64::from(value), out),
+            },
+            DataType::Decimal128(..) => out.push_str(&array.as_primitive::<Decimal128Type>().value_as_string(row)),
+            DataType::Date32 => {
+                let days = value::<Date32Type>(array, row);
+                self.quote(out, |out| self.options.times.write_date(days, out));
+            }
+            DataType::Timestamp(_, zone) => {
+                let micros = micros(array, row)?;
+                self.quote(out, |out| match zone {
+                    None => self.options.times.write_local(micros, out),
+                    Some(_) => self.options.times.write_instant(micros, out),
+                });
+            }
+            DataType::Binary => {
+                let bytes = array.as_binary::<i32>().value(row);
+                self.quote(out, |out| out.push_str(&base64(bytes)));
+            }
+            _ => self.write_text(spark_text(&array.slice(row, 1))?.value(0), out),
+        }
+        Ok(())
+    }
+
+    /// Appends the key of a map in quotes.
+    fn write_key(&self, keys: &ArrayRef, place: usize, out: &mut String) -> Result<()> {
+        match keys.data_type() {
+            DataType::Utf8 => self.write_text(keys.as_string::<i32>().value(place), out),
+            DataType::Date32 => self.quote(out, |out| show(value::<Date32Type>(keys, place), out)),
+            DataType::Timestamp(..) => {
+                let micros = micros(keys, place)?;
+                self.quote(out, |out| show(micros, out));
+            }
+            _ => self.write_text(spark_text(&keys.slice(place, 1))?.value(0), out),
+        }
+        Ok(())
+    }
+
+    fn write_text(&self, text: &str, out: &mut String) {
+        write_quoted(text, self.options.ascii, out);
+    }
+
+    /// Appends a text that needs escapes only where a pattern has brought them.
+    fn quote(&self, out: &mut String, write: impl FnOnce(&mut String)) {
+        let start = out.len();
+        write(out);
+        let text = out.split_off(start);
+        self.write_text(&text, out);
+    }
+
+    fn write_colon(&self, out: &mut String) {
+        out.push_str(if self.options.pretty { " : " } else { ":" });
+    }
+
+    /// Goes to where the next field of an object stands.
+    fn begin_field(&self, is_empty: &mut bool, depth: usize, out: &mut String) {
+        if !std::mem::take(is_empty) {
+            out.push(',');
+        }
+        if self.options.pretty {
+            new_line(depth + 1, out);
+        }
+    }
+
+    fn end_object(&self, is_empty: bool, depth: usize, out: &mut String) {
+        match (self.options.pretty, is_empty) {
+            (true, true) => out.push(' '),
+            (true, false) => new_line(depth, out),
+            (false, _) => {}
+        }
+        out.push('}');
+    }
+}
+
+/// Begins a line two blanks per object further in.
+fn new_line(depth: usize, out: &mut String) {
+    out.push('\n');
+    (0..depth).for_each(|_| out.push_str("  "));
+}
+
+fn write_not_finite(value: f64, out: &mut String) {
+    out.push_str(match value {
+        value if value.is_nan() => "\"NaN\"",
+        value if value > 0.0 => "\"Infinity\"",
+        _ => "\"-Infinity\"",
+    });
 }
 
 fn base64(bytes: &[u8]) -> String {

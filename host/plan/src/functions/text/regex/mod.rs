@@ -9,6 +9,7 @@ mod pattern;
 mod search;
 
 use super::function::Function;
+pub(super) use pattern::compile;
 
 /// All functions of patterns.
 pub(super) fn functions() -> Vec<Function> {

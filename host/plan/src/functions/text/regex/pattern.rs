@@ -33,7 +33,7 @@ fn refused(pattern: &str, what: &str) -> DataFusionError {
 }
 
 /// The compiled form of a Java pattern.
-pub(super) fn compile(pattern: &str) -> Result<Arc<Regex>> {
+pub(crate) fn compile(pattern: &str) -> Result<Arc<Regex>> {
     cached(&format!("java {pattern}"), pattern, translate)
 }
 

@@ -4,6 +4,7 @@
 //!
 //! Rule of its life: a string is characters, never UTF-16 units; BINARY is bytes.
 
+mod base;
 pub(crate) mod edit;
 mod encoding;
 mod number;
@@ -14,7 +15,8 @@ use super::function::Function;
 
 /// All functions of strings.
 pub(super) fn functions() -> Vec<Function> {
-    let mut all = edit::functions();
+    let mut all = base::functions();
+    all.extend(edit::functions());
     all.extend(slice::functions());
     all.extend(search::functions());
     all.extend(encoding::functions());

@@ -4,11 +4,9 @@
 //!
 //! Rule of its life: months clip to the month's end, what leaves the type's range is an error.
 
-use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
-use arrow::compute::cast;
+use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::{
-    DataType, Date32Type, DurationMicrosecondType, Float64Type, Int32Type, Int64Type, IntervalMonthDayNano,
-    IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+    DataType, Date32Type, DurationMicrosecondType, Float64Type, Int32Type, Int64Type, IntervalMonthDayNano, TimeUnit,
 };
 use datafusion::common::{Result, ScalarValue, exec_datafusion_err, exec_err};
 
@@ -19,6 +17,7 @@ use super::calendar::{
     DAY, HOUR, MINUTE, SECOND, Unit, add_months, civil, date, midnight, month_length, months_between,
     months_between_whole, shift, weekday,
 };
+use super::interval::intervals;
 
 fn moved(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
     let (days, counts) = (call.date(0)?, call.int(1)?);
@@ -170,12 +169,6 @@ fn timestamp_diff(call: &Call<'_>) -> Result<ArrayRef> {
 /// Days and months of a DATE moved by an interval; an interval with a time of day makes a TIMESTAMP.
 pub(crate) const DATE_PLUS_INTERVAL: &str = "date_plus_interval";
 
-fn intervals(call: &Call<'_>, index: usize) -> Result<(PrimitiveArray<IntervalMonthDayNanoType>, usize)> {
-    let (array, stride) = call.raw(index);
-    let array = cast(array, &DataType::Interval(IntervalUnit::MonthDayNano))?;
-    Ok((array.as_primitive::<IntervalMonthDayNanoType>().clone(), stride))
-}
-
 fn date_plus_interval_type(_: &[DataType], scalars: &[Option<&ScalarValue>]) -> Result<DataType> {
     Ok(match scalars.get(1).copied().flatten() {
         Some(ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano { nanoseconds, .. })))
@@ -216,26 +209,6 @@ fn date_plus_interval(call: &Call<'_>) -> Result<ArrayRef> {
     })
 }
 
-/// An interval of days and time as a DURATION, so that it compares with a difference of timestamps.
-pub(crate) const INTERVAL_AS_DURATION: &str = "interval_as_duration";
-
-fn interval_as_duration(call: &Call<'_>) -> Result<ArrayRef> {
-    let (intervals, stride) = intervals(call, 0)?;
-    values::<DurationMicrosecondType>(call.rows, |row| {
-        let index = row * stride;
-        let interval = some!((!intervals.is_null(index)).then(|| intervals.value(index)));
-        if interval.months != 0 {
-            return exec_err!(
-                "[DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES] an interval of months cannot be compared with one of days"
-            );
-        }
-        match midnight(i64::from(interval.days))?.checked_add(interval.nanoseconds / 1000) {
-            Some(micros) => Ok(Some(micros)),
-            None => exec_err!("[ARITHMETIC_OVERFLOW] the interval is out of range"),
-        }
-    })
-}
-
 /// The DURATION between two dates.
 pub(crate) const DATE_MINUS_DATE: &str = "date_minus_date";
 
@@ -266,7 +239,6 @@ pub(super) fn functions() -> Vec<Function> {
         Function::new("timestampdiff", &[text, instant, instant], DataType::Int64, timestamp_diff),
         Function::new(DATE_PLUS_INTERVAL, &[day, Kind::Any, Kind::Int], DataType::Date32, date_plus_interval)
             .returns_by(date_plus_interval_type),
-        Function::new(INTERVAL_AS_DURATION, &[Kind::Any], duration.clone(), interval_as_duration),
         Function::new(DATE_MINUS_DATE, &[day, day], duration, date_minus_date),
     ]
 }

@@ -9,9 +9,10 @@ pub(crate) mod calendar;
 pub(crate) mod convert;
 mod fields;
 pub(crate) mod format;
+pub(crate) mod interval;
 pub(crate) mod parse;
-mod pattern;
-mod zone;
+pub(crate) mod pattern;
+pub(crate) mod zone;
 
 use super::function::Function;
 
@@ -20,5 +21,6 @@ pub(super) fn functions() -> Vec<Function> {
     let mut all = fields::functions();
     all.extend(arithmetic::functions());
     all.extend(convert::functions());
+    all.extend(interval::functions());
     all
 }

@@ -16,7 +16,7 @@ use datafusion::common::{Result, exec_err};
 use super::calendar::{DAY, HOUR, MINUTE, SECOND, checked_days, civil, day_of_year, days_of, weekday};
 use super::format::write_year;
 use super::parse::fraction;
-use super::zone::zone;
+use super::zone::{Zone, zone};
 
 /// English names of the months.
 pub(crate) const MONTHS: [&str; 12] = [
@@ -69,17 +69,40 @@ impl Pattern {
 
     /// Appends an instant, shown in UTC.
     pub(crate) fn write(&self, micros: i64, out: &mut String) {
-        let days = micros.div_euclid(DAY);
+        self.write_at(micros, 0, out);
+    }
+
+    /// Appends an instant, shown in a zone that is `offset` seconds ahead of UTC then.
+    pub(crate) fn write_at(&self, micros: i64, offset: i64, out: &mut String) {
+        let local = micros.saturating_add(offset * SECOND);
+        let days = local.div_euclid(DAY);
         let (year, month, day) = civil(days);
-        let shown = Shown { days, year, month, day, time: micros.rem_euclid(DAY), era: self.has_era };
+        let shown = Shown { days, year, month, day, time: local.rem_euclid(DAY), era: self.has_era, offset };
         shown.write_all(&self.parts, out);
+    }
+
+    /// Whether it has letters that write a zone by its name, not by its offset.
+    pub(crate) fn names_zone(&self) -> bool {
+        fn names(parts: &[Part]) -> bool {
+            parts.iter().any(|part| match part {
+                Part::Field(letter, count) => matches!(letter, 'V' | 'z' | 'O') || (*letter == 'Z' && *count == 4),
+                Part::Optional(inner) => names(inner),
+                Part::Literal(_) => false,
+            })
+        }
+        names(&self.parts)
     }
 
     /// The instant of a text, `None` when the text does not fit.
     pub(crate) fn read(&self, text: &str) -> Option<i64> {
+        self.read_in(text, Zone::Fixed(0))
+    }
+
+    /// The instant of a text, in `zone` where the text does not say its own.
+    pub(crate) fn read_in(&self, text: &str, zone: Zone) -> Option<i64> {
         let mut fields = Fields::default();
         let rest = read_all(&self.parts, text, &mut fields, 0)?;
-        if rest.is_empty() { fields.resolve(self.has_era) } else { None }
+        if rest.is_empty() { fields.resolve(self.has_era, zone) } else { None }
     }
 }
 
@@ -182,6 +205,8 @@ struct Shown {
     day: i64,
     time: i64,
     era: bool,
+    /// Seconds ahead of UTC.
+    offset: i64,
 }
 
 impl Shown {
@@ -256,18 +281,30 @@ impl Shown {
             'V' => out.push_str("UTC"),
             'z' => out.push_str(if count == 4 { "Coordinated Universal Time" } else { "UTC" }),
             'O' => out.push_str("GMT"),
-            'X' => out.push('Z'),
-            'x' => out.push_str(match count {
-                1 => "+00",
-                2 | 4 => "+0000",
-                _ => "+00:00",
-            }),
-            'Z' => out.push_str(match count {
-                4 => "GMT",
-                5 => "Z",
-                _ => "+0000",
-            }),
+            'X' if self.offset == 0 => out.push('Z'),
+            'X' | 'x' => self.write_offset(count, out),
+            'Z' => match count {
+                4 => out.push_str("GMT"),
+                5 if self.offset == 0 => out.push('Z'),
+                5 => self.write_offset(5, out),
+                _ => self.write_offset(2, out),
+            },
             _ => {}
+        }
+    }
+
+    /// `+02` (with minutes where there are some), `+0200`, `+02:00`; the last two also with seconds where there are some.
+    fn write_offset(&self, form: usize, out: &mut String) {
+        let size = self.offset.abs();
+        let (hours, minutes, seconds) = (size / 3600, size / 60 % 60, size % 60);
+        let colon = if matches!(form, 3 | 5) { ":" } else { "" };
+        // Writing to a String cannot fail.
+        let _ = write!(out, "{}{hours:02}", if self.offset < 0 { '-' } else { '+' });
+        if form > 1 || minutes != 0 {
+            let _ = write!(out, "{colon}{minutes:02}");
+        }
+        if form > 3 && seconds != 0 {
+            let _ = write!(out, "{colon}{seconds:02}");
         }
     }
 }
@@ -290,7 +327,7 @@ struct Fields {
 }
 
 impl Fields {
-    fn resolve(&self, era: bool) -> Option<i64> {
+    fn resolve(&self, era: bool, elsewhere: Zone) -> Option<i64> {
         // Beyond any date, and small enough to compute with.
         let mut year = self.year.filter(|year| year.abs() < 6_000_000).or(self.year.is_none().then_some(1970))?;
         if era && self.era_before {
@@ -324,7 +361,7 @@ impl Fields {
             .checked_add(hour * HOUR + self.minute * MINUTE + self.second * SECOND + self.micros)?;
         match &self.zone {
             Some(name) => zone(name)?.to_utc(local),
-            None => Some(local),
+            None => elsewhere.to_utc(local),
         }
     }
 }

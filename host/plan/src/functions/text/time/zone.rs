@@ -73,7 +73,7 @@ pub(crate) fn fixed(text: &str) -> Option<i64> {
 
 impl Zone {
     /// Seconds ahead of UTC at an instant.
-    fn offset_at(self, micros: i64) -> Option<i64> {
+    pub(crate) fn offset_at(self, micros: i64) -> Option<i64> {
         match self {
             Self::Fixed(seconds) => Some(seconds),
             Self::Region(tz) => {
