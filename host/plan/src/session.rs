@@ -14,7 +14,7 @@ use crate::sql::relations::{InputPlanner, Relations};
 use crate::stream_table::StreamTable;
 use crate::watermark::WatermarkNode;
 use crate::{PlanError, time_window};
-use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::TableProvider;
 use datafusion::common::Column;
 use datafusion::datasource::{ViewTable, provider_as_source};
@@ -245,7 +245,7 @@ pub(crate) fn stream_plan(
             Purpose::Batch(_) => without_duplicates(stream, scan),
         };
     };
-    let field = stream.schema.field_with_name(&event_time.column).map_err(|_| {
+    let field = field_of(&stream.schema, &event_time.column).ok_or_else(|| {
         let known = stream.schema.fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>().join(", ");
         fail(format!("the watermark is on the column `{}`, which is not there; it has {known}", event_time.column))
     })?;
@@ -259,7 +259,7 @@ pub(crate) fn stream_plan(
     if let Purpose::Batch(_) = purpose {
         return without_duplicates(stream, scan);
     }
-    let column = Column::new(Some(stream.name.clone()), event_time.column.clone());
+    let column = Column::new(Some(stream.name.clone()), field.name().clone());
     let node = WatermarkNode::new(stream.name.clone(), column, event_time.delay_us, scan)
         .map_err(|error| PlanError::from_datafusion(&error))?;
     deduplicated(stream, LogicalPlan::Extension(Extension { node: Arc::new(node) }))
@@ -296,6 +296,12 @@ fn without_duplicates(stream: &crate::StreamInput, input: LogicalPlan) -> std::r
         .map_err(|error| PlanError::from_datafusion(&error))
 }
 
+/// The column of that name; letters may differ, as everywhere in Spark.
+fn field_of<'a>(schema: &'a Schema, name: &str) -> Option<&'a Field> {
+    let exact = schema.field_with_name(name).ok();
+    exact.or_else(|| schema.fields().iter().find(|field| field.name().eq_ignore_ascii_case(name)).map(AsRef::as_ref))
+}
+
 /// The columns that make a row a duplicate.
 fn duplicate_keys(
     stream: &crate::StreamInput,
@@ -304,13 +310,13 @@ fn duplicate_keys(
 ) -> std::result::Result<Vec<Column>, PlanError> {
     let mut keys = Vec::new();
     for name in &duplicates.columns {
-        if stream.schema.field_with_name(name).is_err() {
+        let Some(field) = field_of(&stream.schema, name) else {
             let known = stream.schema.fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>().join(", ");
             let reason =
                 format!("duplicates are to be dropped by the column `{name}`, which is not there; it has {known}");
             return Err(PlanError::Stream { stream: stream.name.clone(), reason });
-        }
-        keys.push(Column::new(Some(stream.name.clone()), name.clone()));
+        };
+        keys.push(Column::new(Some(stream.name.clone()), field.name().clone()));
     }
     Ok(if keys.is_empty() { input.schema().columns() } else { keys })
 }

@@ -216,6 +216,18 @@ fn fields_of<'a>(keys: impl Iterator<Item = &'a Expr>, schema: &DFSchema) -> Vec
 fn check_keys(keys: &[FieldRef], mode: OutputMode, what: &str) -> Verdict {
     let sessions: Vec<&FieldRef> = keys.iter().filter(|field| event_time::is_session(field)).collect();
     let Some(session) = sessions.first() else {
+        let times: Vec<&str> =
+            keys.iter().filter(|key| event_time::is_marked(key)).map(|key| key.name().as_str()).collect();
+        if mode != OutputMode::Complete && times.len() > 1 {
+            return refuse(
+                "several-event-times",
+                format!(
+                    "{what} has several event times among its keys ({}), and one must decide what is late",
+                    times.join(", ")
+                ),
+                "group by one of them: what is derived from it can be computed above",
+            );
+        }
         return check_append(mode, keys.iter().any(|field| event_time::is_marked(field)), what);
     };
     if sessions.len() > 1 {

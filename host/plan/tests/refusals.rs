@@ -144,7 +144,7 @@ fn what_may_not_stream_is_refused_by_its_rule() {
         (
             "using-outer",
             Append,
-            "SELECT 1 FROM events RIGHT JOIN other USING (word, ts) JOIN ads ON ads.word = other.word",
+            "SELECT 1 FROM events RIGHT JOIN other USING (word, ts) JOIN limits ON limits.word = other.word",
         ),
         ("natural-outer", Append, "SELECT * FROM events NATURAL LEFT JOIN limits"),
         ("join-mode", Update, "SELECT e.word FROM events e LEFT JOIN other o ON e.word = o.word AND o.ts < e.ts"),
@@ -159,6 +159,7 @@ fn what_may_not_stream_is_refused_by_its_rule() {
             Update,
             "SELECT e.word FROM (SELECT word, count(*) AS c FROM events GROUP BY word) e JOIN other o ON e.word = o.word",
         ),
+        ("several-event-times", Update, "SELECT ts, count(*) AS c FROM events GROUP BY ts, window(ts, '1 minute')"),
         (
             "several-event-times",
             Append,

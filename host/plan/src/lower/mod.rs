@@ -39,7 +39,8 @@ pub(crate) struct Lowering<'a> {
     session: &'a SessionState,
     input: &'a QueryInput,
     slots: Vec<SourceSlot>,
-    watermark_nodes: Vec<String>,
+    /// What was declared, a stream's name, column and delay, and the name of the watermark.
+    watermarks: Vec<((String, String, i64), String)>,
     uids: Uids<'a>,
 }
 
@@ -47,7 +48,7 @@ impl<'a> Lowering<'a> {
     /// A lowering with nothing done yet.
     pub(crate) fn new(session: &'a SessionState, input: &'a QueryInput) -> Self {
         let uids = Uids::new(&input.settings.uids);
-        Self { session, input, slots: Vec::new(), watermark_nodes: Vec::new(), uids }
+        Self { session, input, slots: Vec::new(), watermarks: Vec::new(), uids }
     }
 
     /// The streaming plan of `logical`; `text` shows it in `explain`.
@@ -59,7 +60,7 @@ impl<'a> Lowering<'a> {
             pipeline: Pipeline::new(root),
             slots: self.slots,
             schema,
-            watermark_nodes: self.watermark_nodes,
+            watermark_nodes: self.watermarks.into_iter().map(|(_, name)| name).collect(),
             logical: text,
             functions: BTreeSet::new(),
         })
@@ -149,14 +150,23 @@ impl<'a> Lowering<'a> {
         let child = self.node(node.input(), scope)?;
         let column =
             node.input().schema().index_of_column(&node.column).map_err(|error| PlanError::from_datafusion(&error))?;
-        // The same stream read twice has two watermark operators; each counts for itself.
-        let name = match self.watermark_nodes.iter().filter(|name| name.split('#').next() == Some(&node.node)).count() {
-            0 => node.node.clone(),
-            more => format!("{}#{}", node.node, more + 1),
-        };
-        self.watermark_nodes.push(name.clone());
+        let name = self.watermark_name(node);
         let watch = ops::WatchEventTime::try_new(name, arrow_schema(node.input()), column, node.delay_us);
         unary(watch.map(|watch| watch.bounded(self.input.settings.beyond.max_ahead_us)), child)
+    }
+
+    /// The name under which a watermark counts. A stream that is read several times has one, which goes by the greatest time that
+    /// any of them has seen: what one of them filters out does not hold it back. Source: Spark's `EventTimeWatermark.nodeId`,
+    /// which all uses of a view share.
+    fn watermark_name(&mut self, node: &WatermarkNode) -> String {
+        let declared = (node.node.clone(), node.column.name.clone(), node.delay_us);
+        let of_stream = self.watermarks.iter().filter(|(other, _)| other.0 == declared.0).count();
+        if let Some((_, name)) = self.watermarks.iter().find(|(other, _)| *other == declared) {
+            return name.clone();
+        }
+        let name = if of_stream == 0 { node.node.clone() } else { format!("{}#{}", node.node, of_stream + 1) };
+        self.watermarks.push((declared, name.clone()));
+        name
     }
 
     fn deduplicate(&mut self, node: &DedupNode, scope: &str) -> Result<Node, PlanError> {

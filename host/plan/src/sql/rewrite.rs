@@ -138,8 +138,8 @@ impl VisitorMut for Rewriter<'_> {
         if let GroupByExpr::Expressions(expressions, _) = &mut select.group_by {
             replace_windows(expressions, &mut window)?;
         }
-        if let Some(having) = &mut select.having {
-            replace_windows(having, &mut window)?;
+        for condition in select.selection.iter_mut().chain(&mut select.having) {
+            replace_windows(condition, &mut window)?;
         }
         if let Some(call) = window {
             let columns = vec![Ident::new(function_name(&call))];

@@ -4,7 +4,7 @@
 pub(super) fn unscaled(text: &str, precision: u8, scale: i8) -> Option<i128> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
-        None => (text.as_ref(), 0),
+        None => (text, 0),
     };
     let (negative, mantissa) = match mantissa.strip_prefix('-') {
         Some(rest) => (true, rest),

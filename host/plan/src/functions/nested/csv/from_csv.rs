@@ -129,13 +129,13 @@ impl FromCsv {
         let mut is_damaged = vec![false; texts.len()];
         let mut record = Record::default();
         let wanted = self.fields.len() - usize::from(self.corrupt.is_some());
-        for row in 0..texts.len() {
-            let text = if texts.is_null(row) { "" } else { texts.value(row) };
+        for (found, is_damaged) in texts.iter().zip(&mut is_damaged) {
+            let text = found.unwrap_or_default();
             let is_record = !text.is_empty() && !self.options.comment.is_some_and(|comment| text.starts_with(comment));
             if is_record {
                 record.split(text, &self.options.shape);
             }
-            is_damaged[row] = texts.is_valid(row) && (!is_record || record.len() != wanted);
+            *is_damaged = found.is_some() && (!is_record || record.len() != wanted);
             let mut place = 0;
             for (at, column) in columns.iter_mut().enumerate() {
                 if self.corrupt == Some(at) {

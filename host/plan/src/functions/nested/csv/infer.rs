@@ -8,7 +8,7 @@ use super::from_csv::double;
 use super::options::{ReadOptions, options};
 use super::record::Record;
 use crate::functions::text::time::pattern::{Pattern, Use};
-use arrow::array::{Array, ArrayRef, AsArray, StringArray};
+use arrow::array::{ArrayRef, AsArray, StringArray};
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, exec_err};
 use std::sync::Arc;

@@ -38,11 +38,12 @@ pub(super) fn definitions() -> Vec<PreparedDefinition> {
     vec![PreparedDefinition { name: "from_json", arguments: (2, 4), coerce, prepare }]
 }
 
-fn coerce(_name: &str, value: &DataType) -> Result<DataType> {
-    Ok(match value {
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => DataType::Binary,
-        _ => DataType::Utf8,
-    })
+fn coerce(name: &str, value: &DataType) -> Result<DataType> {
+    match value {
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Ok(DataType::Binary),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => Ok(DataType::Utf8),
+        other => mismatch(name, "a STRING", other),
+    }
 }
 
 fn prepare(asked: &Asked<'_>) -> Result<Arc<dyn Work>> {

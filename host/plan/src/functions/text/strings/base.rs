@@ -19,9 +19,10 @@ fn read(text: &str, base: u32) -> (bool, Option<u64>) {
         Some(digits) => (true, digits),
         None => (false, text),
     };
-    let digits = digits.chars().map_while(|digit| digit.to_digit(base));
-    let value =
-        digits.fold(Some(0_u64), |value, digit| value?.checked_mul(u64::from(base))?.checked_add(u64::from(digit)));
+    let mut value = Some(0_u64);
+    for digit in digits.chars().map_while(|digit| digit.to_digit(base)) {
+        value = value.and_then(|value| value.checked_mul(u64::from(base))?.checked_add(u64::from(digit)));
+    }
     (is_negative, value)
 }
 
