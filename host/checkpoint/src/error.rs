@@ -173,7 +173,7 @@ impl Hint for CheckpointError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Location { .. } => {
-                "give a folder, or a URL that begins with `file://`, `s3://`, `gs://`, `az://` or `memory://`".into()
+                "give a folder, or a URL that begins with `file://`, `s3://`, `gs://`, `az://`, `hdfs://` or `memory://`".into()
             }
             Self::Files { .. } | Self::Encode { .. } => return None,
             Self::Absent { .. } => "check the path, or start the query to make a new checkpoint".into(),

@@ -6,12 +6,15 @@
 //! Rule of its life: every file is written once, whole, with put-if-absent, and read with its checksum. What is torn,
 //! missing or foreign is named and refused, never guessed around. A second writer is told so and cannot commit.
 //!
+//! Every kind of place passes the suite in [`contract`].
+//!
 //! It does not know what an offset or a state manifest means, and it does not run anything.
 
 mod batch_log;
 mod canary;
 mod checkpoint;
 mod commit_log;
+pub mod contract;
 mod document;
 mod error;
 pub mod faulty;

@@ -1,4 +1,4 @@
-//! Durable files on an object store: S3, Google Cloud Storage, Azure, memory.
+//! Durable files on an object store: S3, Google Cloud Storage, Azure, HDFS, memory.
 //!
 //! `put_new` is the store's own put-if-absent (`PutMode::Create`), so two writers on two machines meet there.
 //!

@@ -1,5 +1,5 @@
-//! Clients of what stands outside of the host: Kafka, schema registries, PostgreSQL, MySQL, Redis, tables of Delta Lake,
-//! outputs of file sinks.
+//! Clients of what stands outside of the host: Kafka, schema registries, PostgreSQL, MySQL, Redis, NATS, MQTT, tables of
+//! Delta Lake, outputs of file sinks.
 //!
 //! Sources and sinks of one system share what is here: how options become a connection, which options are refused and
 //! why, what its errors mean. One folder per system. Nothing here reads or writes a row, and nothing knows of batches.
@@ -8,7 +8,9 @@ pub mod database;
 pub mod delta;
 pub mod file_log;
 pub mod kafka;
+pub mod mqtt;
 pub mod mysql;
+pub mod nats;
 pub mod patience;
 pub mod postgres;
 pub mod redis;

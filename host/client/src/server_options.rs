@@ -1,7 +1,7 @@
 //! Options that mean the same for every server: the password, and how long to wait for what.
 //!
-//! Read by the addresses of [`database`](crate::database) and [`redis`](crate::redis) and by their sinks. An option that is
-//! not set leaves the caller's default.
+//! Read by the addresses of [`database`](crate::database), [`redis`](crate::redis), [`nats`](crate::nats) and [`mqtt`](crate::mqtt)
+//! and by their sinks. An option that is not set leaves the caller's default.
 //!
 //! It opens nothing.
 
@@ -18,30 +18,59 @@ pub(crate) fn password(
     options: &Options,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Option<Secret>, OptionError> {
-    match (options.get("password"), options.get("passwordEnv")) {
+    secret(owner, options, environment, ("password", "passwordEnv"))
+}
+
+/// The secret of the first option, or of the variable that the second one names.
+pub(crate) fn secret(
+    owner: &str,
+    options: &Options,
+    environment: &dyn Fn(&str) -> Option<String>,
+    (plain, named): (&str, &str),
+) -> Result<Option<Secret>, OptionError> {
+    match (options.get(plain), options.get(named)) {
         (Some(_), Some(variable)) => {
-            let reason = "`password` is set too; keep one of the two";
-            Err(Options::invalid(owner, "passwordEnv", variable, reason))
+            let reason = format!("`{plain}` is set too; keep one of the two");
+            Err(Options::invalid(owner, named, variable, &reason))
         }
-        (Some(password), None) => Ok(Some(Secret::new(password))),
+        (Some(secret), None) => Ok(Some(Secret::new(secret))),
         (None, Some(variable)) => match environment(variable) {
-            Some(password) => Ok(Some(Secret::new(password))),
+            Some(secret) => Ok(Some(Secret::new(secret))),
             None => {
                 let reason = "the environment of this process has no such variable";
-                Err(Options::invalid(owner, "passwordEnv", variable, reason))
+                Err(Options::invalid(owner, named, variable, reason))
             }
         },
         (None, None) => Ok(None),
     }
 }
 
+/// `sslcert` and `sslkey`: the files with the certificate that shows who asks, and with its key.
+pub(crate) fn own_certificate(owner: &str, options: &Options) -> Result<Option<(String, String)>, OptionError> {
+    match (options.get("sslcert"), options.get("sslkey")) {
+        (Some(certificate), Some(key)) => Ok(Some((certificate.to_owned(), key.to_owned()))),
+        (None, None) => Ok(None),
+        (Some(file), None) => Err(Options::invalid(owner, "sslcert", file, "name the file of its key with `sslkey`")),
+        (None, Some(file)) => {
+            Err(Options::invalid(owner, "sslkey", file, "name the file of its certificate with `sslcert`"))
+        }
+    }
+}
+
 /// `connectTimeout`: how long a connection may take to open.
 pub(crate) fn connect_timeout(owner: &str, options: &Options) -> Result<Option<Duration>, OptionError> {
-    let Some(text) = options.get("connectTimeout") else { return Ok(None) };
+    time(owner, options, "connectTimeout")
+}
+
+/// An option that is a duration greater than 0.
+///
+/// # Errors
+/// When it is none.
+pub fn time(owner: &str, options: &Options, name: &str) -> Result<Option<Duration>, OptionError> {
+    let Some(text) = options.get(name) else { return Ok(None) };
     let time = duration::parse_micros(text).ok().filter(|micros| *micros > 0);
-    let micros = time.ok_or_else(|| {
-        Options::invalid(owner, "connectTimeout", text, "write a duration greater than 0, such as `10 seconds`")
-    })?;
+    let micros = time
+        .ok_or_else(|| Options::invalid(owner, name, text, "write a duration greater than 0, such as `10 seconds`"))?;
     Ok(Some(Duration::from_micros(micros.unsigned_abs())))
 }
 

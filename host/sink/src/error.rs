@@ -2,6 +2,8 @@
 
 use millstream_client::database::DatabaseError;
 use millstream_client::kafka::KafkaError;
+use millstream_client::mqtt::MqttError;
+use millstream_client::nats::NatsError;
 use millstream_client::redis::RedisError;
 use millstream_common::{BatchId, Fault, Hint, OptionError, OutputMode, QueryId};
 use millstream_wasm::WasmError;
@@ -90,6 +92,40 @@ pub enum SinkError {
         /// What the server or the network said.
         #[source]
         source: Box<RedisError>,
+    },
+    /// A broker of MQTT could not be reached, or did not take the messages.
+    #[error("sink `mqtt` cannot {action} `{place}`")]
+    Mqtt {
+        /// `open`, `write`.
+        action: &'static str,
+        /// Broker and topic.
+        place: String,
+        /// What the broker or the network said.
+        #[source]
+        source: Box<MqttError>,
+    },
+    /// NATS could not be reached, or did not take the messages.
+    #[error("sink `nats` cannot {action} `{place}`")]
+    Nats {
+        /// `open`, `write`.
+        action: &'static str,
+        /// Servers and stream.
+        place: String,
+        /// What the server or the network said.
+        #[source]
+        source: Box<NatsError>,
+    },
+    /// Nobody can say any more which rows of a batch are there that did not come to its end.
+    #[error("sink `{sink}` cannot go on with batch {batch} in `{place}`: {reason}")]
+    Uncertain {
+        /// The connector.
+        sink: String,
+        /// Servers and stream.
+        place: String,
+        /// The batch.
+        batch: BatchId,
+        /// What is not there any more.
+        reason: String,
     },
     /// What the server had confirmed is no longer there.
     #[error(
@@ -226,7 +262,9 @@ impl Hint for SinkError {
             Self::Plugin { source, .. } => source.fault(),
             Self::Database { source, .. } => source.fault(),
             Self::Redis { source, .. } => source.fault(),
-            Self::WentBack { .. } => Fault::Outside,
+            Self::Nats { source, .. } => source.fault(),
+            Self::Mqtt { source, .. } => source.fault(),
+            Self::WentBack { .. } | Self::Uncertain { .. } => Fault::Outside,
             Self::Rows { .. } => Fault::Data,
             Self::Fenced { .. } => Fault::Outside,
             Self::NotPrepared { .. } | Self::Foreign { .. } | Self::Elsewhere { .. } | Self::Function { .. } => {
@@ -252,6 +290,18 @@ impl Hint for SinkError {
             },
             Self::Database { source, .. } => source.hint(),
             Self::Redis { source, .. } => source.hint(),
+            Self::Mqtt { source, .. } => source.hint(),
+            Self::Nats { source, .. } => source.hint(),
+            Self::Uncertain { .. } => Some(
+                "let the stream keep messages until a batch is done; set onLostMessages to write for one start to go on: at most \
+                 the rows of this batch are there twice"
+                    .into(),
+            ),
+            Self::WentBack { sink, .. } if sink == "nats" => Some(
+                "the server lost what it had confirmed, or somebody has removed the bucket: let it be kept by several servers, or \
+                 synced always; started again, the query goes on without what is lost"
+                    .into(),
+            ),
             Self::WentBack { .. } => Some(
                 "the server lost what it had confirmed: let it keep all with `appendfsync always` and evict nothing; started \
                  again, the query goes on without what is lost"

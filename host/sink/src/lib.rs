@@ -15,6 +15,7 @@ mod error;
 mod export;
 mod grouping;
 mod json;
+mod message_columns;
 mod registry;
 mod render;
 mod sink;

@@ -2,6 +2,8 @@
 
 use millstream_client::database::DatabaseError;
 use millstream_client::kafka::KafkaError;
+use millstream_client::mqtt::MqttError;
+use millstream_client::nats::NatsError;
 use millstream_client::redis::RedisError;
 use millstream_common::{DurableError, Fault, Hint, OptionError};
 use millstream_wasm::WasmError;
@@ -65,6 +67,28 @@ pub enum SourceError {
         /// What the server or the network said.
         #[source]
         source: Box<RedisError>,
+    },
+    /// A broker of MQTT could not be reached, or did not do what it was asked.
+    #[error("source `{name}` cannot {action}")]
+    Mqtt {
+        /// The stream.
+        name: String,
+        /// `receive messages`.
+        action: &'static str,
+        /// What the broker or the network said.
+        #[source]
+        source: Box<MqttError>,
+    },
+    /// NATS could not be reached, or did not do what it was asked.
+    #[error("source `{name}` cannot {action}")]
+    Nats {
+        /// The stream.
+        name: String,
+        /// `look at` or `read`, and the stream.
+        action: String,
+        /// What the server or the network said.
+        #[source]
+        source: Box<NatsError>,
     },
     /// A table has other columns than before.
     #[error("source `{name}` cannot go on: table `{table}` has changed: {reason}")]
@@ -188,6 +212,8 @@ impl Hint for SourceError {
             Self::Unavailable { .. } => Fault::Outside,
             Self::Database { source, .. } => source.fault(),
             Self::Redis { source, .. } => source.fault(),
+            Self::Nats { source, .. } => source.fault(),
+            Self::Mqtt { source, .. } => source.fault(),
             Self::TableChanged { .. } | Self::CannotCommit { .. } => Fault::Query,
             Self::Plugin { source, .. } => source.fault(),
             Self::Kafka { source, .. } => source.fault(),
@@ -214,6 +240,8 @@ impl Hint for SourceError {
                 ),
                 _ => source.hint(),
             },
+            Self::Mqtt { source, .. } => source.hint(),
+            Self::Nats { source, .. } => source.hint(),
             Self::TableChanged { .. } => Some(
                 "start the query again: it takes the columns as they are then; what its SQL names must still be there"
                     .into(),

@@ -12,6 +12,8 @@ pub mod connectors;
 pub mod contract;
 pub mod decode;
 mod error;
+mod headers;
+mod kept_rows;
 mod loss;
 mod offset;
 mod refresh;

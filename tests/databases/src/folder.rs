@@ -13,13 +13,14 @@ for try in 1 2 3 4 5 6 7 8 9 10; do rm -rf "$1" 2>/dev/null && break; sleep 0.2;
 "#;
 
 /// A folder whose files `*.pid` name the processes that end with it.
-pub(crate) struct Folder {
+pub struct Folder {
     path: PathBuf,
     keeper: Child,
 }
 
 impl Folder {
-    pub(crate) fn new(name: &str) -> Self {
+    /// A new one; `name` is part of its own.
+    pub fn new(name: &str) -> Self {
         let path = tempfile::Builder::new().prefix(&format!("millstream-{name}-")).tempdir().unwrap().keep();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         let mut command = Command::new("sh");
@@ -29,7 +30,8 @@ impl Folder {
         Self { path, keeper }
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }

@@ -20,4 +20,6 @@ pub mod query;
 mod server;
 
 pub use database::{Connection, Database, execute, has_table, is_of_user, product_of, rows, variable};
+pub use folder::Folder;
 pub use millstream_client::database::Product;
+pub use server::free_port;

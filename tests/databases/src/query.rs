@@ -109,6 +109,11 @@ impl Changes {
         Ok(Self { world, spec })
     }
 
+    /// The query, to be changed before it runs.
+    pub fn spec(&mut self) -> &mut QuerySpec {
+        &mut self.spec
+    }
+
     /// Opens a run.
     ///
     /// # Errors

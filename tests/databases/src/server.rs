@@ -95,7 +95,7 @@ impl Drop for Server {
 }
 
 /// A port that nobody uses now.
-pub(crate) fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 

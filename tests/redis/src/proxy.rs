@@ -58,6 +58,11 @@ impl Proxy {
         format!("redis://127.0.0.1:{}/0", self.port)
     }
 
+    /// The port where clients connect, of whatever server.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// The next time that somebody sends `word`, the connection breaks.
     pub fn cut(&self, cut: Cut, word: &'static str) {
         *self.armed.lock().unwrap() = Some((word, Event::Cut(cut)));

@@ -1,99 +1,37 @@
 use super::{local, memory};
 use crate::faulty::{Counted, FaultyFiles, Moment};
-use crate::{CheckpointError, LocalFiles, open_files};
-use bytes::Bytes;
-use millstream_common::{DurableError, DurableFiles, Hint, ScopedFiles};
+use crate::{CheckpointError, LocalFiles, contract, open_files};
+use millstream_common::{DurableError, DurableFiles, Hint};
 use std::fs::{self, File};
-use std::sync::{Arc, Barrier};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-
-/// What every implementation of durable files must do.
-fn keeps_the_contract(files: &Arc<dyn DurableFiles>) {
-    assert_eq!(files.list("").unwrap(), [""; 0]);
-    assert_eq!(files.list("offsets").unwrap(), [""; 0]);
-    assert!(matches!(files.get("offsets/0"), Err(DurableError::Missing { path }) if path == "offsets/0"));
-    files.delete("offsets/0").unwrap();
-
-    files.put_new("offsets/0", "zero".into()).unwrap();
-    files.put_new("offsets/10", "ten".into()).unwrap();
-    files.put_new("offsets/deep/er/file", Bytes::new()).unwrap();
-    files.put_new("top", "t".into()).unwrap();
-    let exists = files.put_new("offsets/0", "other".into());
-    assert!(matches!(exists, Err(DurableError::Exists { path }) if path == "offsets/0"));
-    assert_eq!(files.get("offsets/0").unwrap(), "zero");
-    assert_eq!(files.get("offsets/deep/er/file").unwrap(), "");
-
-    files.put_over("top", "over".into()).unwrap();
-    files.put_over("new", "new".into()).unwrap();
-    assert_eq!(files.get("top").unwrap(), "over");
-
-    assert_eq!(files.list("").unwrap(), ["new", "top"]);
-    assert_eq!(files.list_folders("").unwrap(), ["offsets"]);
-    assert_eq!(files.list("offsets").unwrap(), ["0", "10"]);
-    assert_eq!(files.list_folders("offsets").unwrap(), ["deep"]);
-    assert_eq!(files.list_folders("nowhere").unwrap(), [""; 0]);
-
-    let scoped = ScopedFiles::new(Arc::clone(files), "offsets");
-    assert_eq!(scoped.get("10").unwrap(), "ten");
-    assert_eq!(scoped.list("").unwrap(), ["0", "10"]);
-    assert!(scoped.location().ends_with("/offsets"));
-
-    files.delete("offsets/0").unwrap();
-    assert_eq!(files.list("offsets").unwrap(), ["10"]);
-    files.put_new("offsets/0", "again".into()).unwrap();
-}
 
 #[test]
 fn local_files_keep_the_contract() {
     let (_folder, files) = local();
-    keeps_the_contract(&files);
+    contract::durable_files(&files);
 }
 
 #[test]
 fn object_files_keep_the_contract() {
-    keeps_the_contract(&memory());
+    contract::durable_files(&memory());
 }
 
 #[test]
 fn faulty_files_without_a_fault_keep_the_contract() {
     let files: Arc<dyn DurableFiles> = Arc::new(FaultyFiles::new(memory(), Counted::ALL));
-    keeps_the_contract(&files);
-}
-
-/// Of many threads that write the same new file exactly one succeeds, and its bytes stand.
-fn one_of_many_wins(files: &Arc<dyn DurableFiles>) {
-    for round in 0..20 {
-        let path = format!("offsets/{round}");
-        let start = Barrier::new(8);
-        let winners: Vec<usize> = std::thread::scope(|scope| {
-            let race = |writer: usize| {
-                let (start, path) = (&start, &path);
-                scope.spawn(move || {
-                    start.wait();
-                    match files.put_new(path, vec![writer as u8; 5000].into()) {
-                        Ok(()) => Some(writer),
-                        Err(DurableError::Exists { .. }) => None,
-                        Err(error) => panic!("{error:?}"),
-                    }
-                })
-            };
-            let threads: Vec<_> = (0..8).map(race).collect();
-            threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
-        });
-        assert_eq!(winners.len(), 1, "round {round}");
-        assert_eq!(files.get(&path).unwrap(), vec![winners[0] as u8; 5000]);
-    }
+    contract::durable_files(&files);
 }
 
 #[test]
 fn one_of_many_threads_wins_a_new_local_file() {
     let (_folder, files) = local();
-    one_of_many_wins(&files);
+    contract::one_of_many_wins(&files);
 }
 
 #[test]
 fn one_of_many_threads_wins_a_new_object() {
-    one_of_many_wins(&memory());
+    contract::one_of_many_wins(&memory());
 }
 
 #[test]

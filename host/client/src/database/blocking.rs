@@ -7,7 +7,7 @@ use futures::future::{Either, select};
 use millstream_common::StopSignal;
 use std::pin::pin;
 use std::time::Duration;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 
 /// How often it is looked whether to stop.
 const NAP: Duration = Duration::from_millis(50);
@@ -24,6 +24,16 @@ pub(crate) enum Unanswered {
     Stopped,
 }
 
+/// Waits on any thread: on one that runs futures, where nobody may wait by themselves, another one waits meanwhile. A batch
+/// query reads its input on such threads.
+pub(crate) fn anywhere<T: Send>(wait: impl FnOnce() -> T + Send) -> T {
+    if Handle::try_current().is_err() {
+        return wait();
+    }
+    let waited = std::thread::scope(|scope| scope.spawn(wait).join());
+    waited.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 /// Runs the futures of one connection.
 #[derive(Debug)]
 pub(crate) struct Driver {
@@ -34,6 +44,13 @@ pub(crate) struct Driver {
 impl Driver {
     pub(crate) fn new(stop: &StopSignal) -> std::io::Result<Self> {
         Ok(Self { runtime: Some(Builder::new_current_thread().enable_all().build()?), stop: stop.clone() })
+    }
+
+    /// One whose futures go on while nobody waits, too, on a thread of their own: for a client that answers its server by
+    /// itself.
+    pub(crate) fn attended(stop: &StopSignal) -> std::io::Result<Self> {
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        Ok(Self { runtime: Some(runtime), stop: stop.clone() })
     }
 
     /// One that runs nothing, in the place of one that was taken away.
@@ -119,5 +136,14 @@ mod tests {
         assert!(began.elapsed() < Duration::from_secs(1));
         assert_eq!(driver.wait(None, pending::<()>()), Err(Unanswered::Stopped));
         assert_eq!(driver.wait(None, ready(1)), Ok(1), "what is there is taken");
+    }
+
+    #[test]
+    fn somebody_waits_also_where_futures_run() {
+        let driver = Driver::attended(&StopSignal::new()).unwrap();
+        let other = Builder::new_current_thread().build().unwrap();
+        let later = || driver.wait(None, async { tokio::time::sleep(Duration::from_millis(1)).await });
+        assert_eq!(other.block_on(async { anywhere(later) }), Ok(()));
+        assert_eq!(anywhere(later), Ok(()));
     }
 }

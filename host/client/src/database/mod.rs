@@ -12,8 +12,9 @@ mod url;
 mod words;
 
 pub use address::{ADDRESS_OPTIONS, Address, Product, TlsMode};
-pub(crate) use blocking::{Driver, Unanswered};
+pub(crate) use blocking::{Driver, Unanswered, anywhere};
 pub use error::DatabaseError;
 pub use secret::Secret;
-pub(crate) use tls::client_config;
+pub(crate) use tls::{client_config, is_of_tls, proving_config};
+pub(crate) use url::parse as parse_url;
 pub use words::TableName;

@@ -4,18 +4,18 @@
 
 /// What a URL says.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Parts {
-    pub(super) scheme: String,
-    pub(super) user: Option<String>,
-    pub(super) password: Option<String>,
-    pub(super) host: String,
-    pub(super) port: Option<u16>,
-    pub(super) database: Option<String>,
-    pub(super) parameters: Vec<(String, String)>,
+pub(crate) struct Parts {
+    pub(crate) scheme: String,
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<String>,
+    pub(crate) host: String,
+    pub(crate) port: Option<u16>,
+    pub(crate) database: Option<String>,
+    pub(crate) parameters: Vec<(String, String)>,
 }
 
 /// Takes a URL apart; answers what is wrong with it.
-pub(super) fn parse(text: &str) -> Result<Parts, String> {
+pub(crate) fn parse(text: &str) -> Result<Parts, String> {
     let plain = text.strip_prefix("jdbc:").unwrap_or(text);
     let (scheme, rest) = plain.split_once("://").ok_or("write it as scheme://user@host:port/database")?;
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));

@@ -5,8 +5,8 @@ use super::durable_store::{DurableStore, make_folder};
 use delta_kernel::snapshot::SnapshotRef;
 use delta_kernel::{KernelError, KernelResult, Snapshot};
 use delta_kernel_default_engine::executor::tokio::TokioMultiThreadExecutor;
-use delta_kernel_default_engine::storage::store_from_url_opts;
 use delta_kernel_default_engine::{DefaultEngine, DefaultEngineBuilder};
+use millstream_store::{open_store, without_secrets};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
@@ -31,7 +31,7 @@ impl DeltaTable {
     /// # Errors
     /// When the location is none, or an option does not fit.
     pub fn open(location: &str, options: &[(String, String)]) -> Result<Self, DeltaError> {
-        let refused = |reason: String| DeltaError::Location { place: place_of(location), reason };
+        let refused = |reason: String| DeltaError::Location { place: without_secrets(location), reason };
         if location.is_empty() {
             return Err(refused("it is empty".into()));
         }
@@ -53,20 +53,16 @@ impl DeltaTable {
             }
             None => {
                 let mut url = Url::parse(location).map_err(|error| refused(error.to_string()))?;
-                if url.scheme() == "http" {
-                    return Err(refused("plain HTTP has no put-if-absent".into()));
-                }
                 if !url.path().ends_with('/') {
                     url.set_path(&format!("{}/", url.path()));
                 }
-                let options = options.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-                let store = store_from_url_opts(&url, options).map_err(|error| refused(error.to_string()))?;
+                let (store, _) = open_store(url.as_str(), options).map_err(|error| refused(error.to_string()))?;
                 (url, store)
             }
         };
         let place = match local {
             Some(_) => url.path().trim_end_matches('/').to_owned(),
-            None => place_of(url.as_str()),
+            None => without_secrets(url.as_str()),
         };
         let runtime = Builder::new_multi_thread().worker_threads(2).thread_name("delta").enable_all().build();
         let runtime = runtime.map_err(|error| refused(error.to_string()))?;
@@ -198,16 +194,6 @@ fn is_no_table(error: &KernelError) -> bool {
         KernelError::IOError(error) => error.kind() == std::io::ErrorKind::NotFound,
         _ => false,
     }
-}
-
-/// A URL as it may be printed: no user, password or query.
-fn place_of(location: &str) -> String {
-    let Ok(mut url) = Url::parse(location) else { return location.to_owned() };
-    // Both fail only for URLs that cannot have a user, which then have none.
-    let _ = (url.set_username(""), url.set_password(None));
-    url.set_query(None);
-    url.set_fragment(None);
-    url.to_string().trim_end_matches('/').to_owned()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What can go wrong with Redis, and who must act.
 
+use crate::database::is_of_tls;
 use ::redis::ErrorKind;
 use millstream_common::{Fault, Hint};
 
@@ -191,11 +192,6 @@ impl RedisError {
     }
 }
 
-/// Whether words of the client are about TLS; that the other side is gone is not.
-fn is_of_tls(said: &str) -> bool {
-    ["certificate", "handshake", "corrupt message", "fatal alert"].iter().any(|word| said.contains(word))
-}
-
 impl Hint for RedisError {
     fn fault(&self) -> Fault {
         match self {
@@ -234,13 +230,6 @@ impl Hint for RedisError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_server_that_goes_is_no_trouble_with_tls() {
-        assert!(is_of_tls("invalid peer certificate: UnknownIssuer"));
-        assert!(is_of_tls("received corrupt message of type InvalidContentType"));
-        assert!(!is_of_tls("peer closed connection without sending TLS close_notify"));
-    }
 
     #[test]
     fn codes_of_the_server_are_situations() {

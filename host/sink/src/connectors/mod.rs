@@ -9,7 +9,9 @@ pub mod foreach;
 pub mod foreach_batch;
 pub mod kafka;
 pub mod memory;
+pub mod mqtt;
 pub mod mysql;
+pub mod nats;
 pub mod noop;
 pub mod plugin;
 pub mod postgres;
@@ -19,8 +21,8 @@ use crate::SinkRegistry;
 use std::sync::Arc;
 
 impl SinkRegistry {
-    /// The connectors `console`, `memory`, `noop`, `delta`, `kafka`, `postgresql`, `mysql`, `redis`, `file`, `parquet`, `json`,
-    /// `csv`, `text`, `avro` and `orc`, writing to standard output, to memory tables of their own, to servers, folders and
+    /// The connectors `console`, `memory`, `noop`, `delta`, `kafka`, `postgresql`, `mysql`, `redis`, `nats`, `mqtt`, `file`,
+    /// `parquet`, `json`, `csv`, `text`, `avro` and `orc`, writing to standard output, to memory tables of their own, to servers, folders and
     /// object stores.
     pub fn with_builtins() -> Self {
         Self::with_builtins_over(memory::MemorySinkTables::new())
@@ -33,7 +35,9 @@ impl SinkRegistry {
         registry.register("delta", Arc::new(delta::DeltaSinkFactory));
         registry.register("memory", Arc::new(tables));
         registry.register("noop", Arc::new(noop::NoopSinkFactory));
+        registry.register(mqtt::FORMAT, Arc::new(mqtt::MqttSinkFactory));
         registry.register(mysql::FORMAT, Arc::new(mysql::factory()));
+        registry.register(nats::FORMAT, Arc::new(nats::NatsSinkFactory));
         registry.register(postgres::FORMAT, Arc::new(postgres::factory()));
         registry.register(redis::FORMAT, Arc::new(redis::RedisSinkFactory));
         registry.register("kafka", Arc::new(kafka::KafkaSinkFactory));

@@ -8,7 +8,9 @@ pub mod delta;
 pub mod file;
 pub mod kafka;
 pub mod memory;
+pub mod mqtt;
 pub mod mysql;
+pub mod nats;
 pub mod plugin;
 pub mod postgres;
 pub mod rate;
@@ -22,7 +24,7 @@ use std::sync::Arc;
 
 impl SourceRegistry {
     /// The connectors `file`, `text`, `json`, `csv`, `parquet`, `avro`, `orc`, `delta`, `kafka`, `postgresql` and `mysql` (tables),
-    /// `postgresql-cdc`, `mysql-cdc`, `redis`, `socket`, `rate`, `rate-micro-batch` and `plugin`.
+    /// `postgresql-cdc`, `mysql-cdc`, `redis`, `nats`, `mqtt`, `socket`, `rate`, `rate-micro-batch` and `plugin`.
     /// The format `plugin` comes with the plugins of a query, memory streams are handles of the library: register a [`memory::MemoryStreams`] or a
     /// [`memory::MemoryStream`].
     pub fn with_builtins() -> Self {
@@ -31,8 +33,10 @@ impl SourceRegistry {
         for format in FileFormat::ALL {
             registry.register(format.name(), Arc::new(FileSourceFactory::new(Some(format))));
         }
+        registry.register(mqtt::FORMAT, Arc::new(mqtt::MqttSourceFactory::default()));
         registry.register(mysql::FORMAT, Arc::new(mysql::tables()));
         registry.register(mysql::CDC_FORMAT, Arc::new(mysql::MysqlCdcFactory));
+        registry.register(nats::FORMAT, Arc::new(nats::NatsSourceFactory));
         registry.register(postgres::FORMAT, Arc::new(postgres::tables()));
         registry.register(postgres::CDC_FORMAT, Arc::new(postgres::PostgresCdcFactory));
         registry.register(redis::FORMAT, Arc::new(redis::RedisSourceFactory));

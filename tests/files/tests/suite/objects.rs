@@ -1,7 +1,7 @@
 use crate::world::World;
 use bytes::Bytes;
 use files_tests::server::Server;
-use millstream_checkpoint::LEASE_MS;
+use millstream_checkpoint::{LEASE_MS, contract};
 use millstream_common::{Clock, ManualClock, StopSignal, describe_chain};
 use millstream_runtime::{QueryRun, Session};
 use std::process::{Child, Command, Stdio};
@@ -51,6 +51,13 @@ fn spawn(world: &World) -> Child {
 
 fn commits(server: &Server) -> usize {
     server.files("checkpoint").unwrap().list("commits").unwrap().len()
+}
+
+#[test]
+fn durable_files_on_s3_keep_the_contract() {
+    let server = Server::start().unwrap();
+    contract::durable_files(&server.files("contract").unwrap());
+    contract::one_of_many_wins(&server.files("race").unwrap());
 }
 
 #[test]

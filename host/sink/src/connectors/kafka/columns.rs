@@ -2,11 +2,8 @@
 
 use super::FORMAT;
 use crate::SinkError;
-use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryArray, BinaryViewArray, Int32Array, LargeBinaryArray, LargeStringArray,
-    RecordBatch, StringArray, StringViewArray, StructArray,
-};
-use arrow::buffer::OffsetBuffer;
+use crate::message_columns::{ByteColumn, HEADERS, HeaderColumn, is_bytes, is_headers, is_text, taken};
+use arrow::array::{Array, AsArray, Int32Array, RecordBatch};
 use arrow::datatypes::{DataType, Int32Type, Schema};
 use rdkafka::message::{Header, OwnedHeaders};
 
@@ -24,15 +21,8 @@ pub(super) struct Columns {
 impl Columns {
     /// Finds them, for rows that go to `topic` or where their column says. Other columns are not looked at.
     pub(super) fn of(schema: &Schema, topic: Option<&str>) -> Result<Self, SinkError> {
-        let find = |name: &str| schema.column_with_name(name);
-        let taken = |name: &str, wanted: &str, fits: fn(&DataType) -> bool| match find(name) {
-            None => Ok(None),
-            Some((index, field)) if fits(field.data_type()) => Ok(Some(index)),
-            Some((_, field)) => {
-                let found = field.data_type();
-                Err(unfit(format!("column `{name}` is {found}, and it must be {wanted}: write `CAST({name} AS …)`")))
-            }
-        };
+        let taken =
+            |name: &str, wanted: &str, fits: fn(&DataType) -> bool| taken(schema, name, wanted, fits).map_err(unfit);
         let value = taken("value", "string or binary", is_bytes)?.ok_or_else(|| {
             let known: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
             unfit(format!("there is no column `value` among {}; write `… AS value`", known.join(", ")))
@@ -41,25 +31,24 @@ impl Columns {
         if topic.is_none() && in_rows.is_none() {
             return Err(unfit("it is not said to which topic rows go; set option `topic`, or select a column `topic`"));
         }
-        let headers = "array<struct<key: string, value: binary>>";
         Ok(Self {
             value,
             key: taken("key", "string or binary", is_bytes)?,
             topic: in_rows.filter(|_| topic.is_none()),
             partition: taken("partition", "int", |found| *found == DataType::Int32)?,
-            headers: taken("headers", headers, is_headers)?,
+            headers: taken("headers", HEADERS, is_headers)?,
         })
     }
 
     /// The parts of all rows of a batch of columns.
     pub(super) fn read<'a>(&self, rows: &'a RecordBatch) -> Result<Parts<'a>, SinkError> {
-        let bytes = |index: usize| Bytes::of(rows.column(index));
+        let bytes = |index: usize| ByteColumn::of(rows.column(index)).map_err(unfit);
         Ok(Parts {
             value: bytes(self.value)?,
             key: self.key.map(bytes).transpose()?,
             topic: self.topic.map(bytes).transpose()?,
             partition: self.partition.map(|index| rows.column(index).as_primitive::<Int32Type>()),
-            headers: self.headers.map(|index| HeaderColumn::of(rows.column(index))).transpose()?,
+            headers: self.headers.map(|index| HeaderColumn::of(rows.column(index))).transpose().map_err(unfit)?,
         })
     }
 }
@@ -69,25 +58,11 @@ pub(super) fn unfit(reason: impl Into<String>) -> SinkError {
     SinkError::Schema { sink: FORMAT.into(), reason: reason.into() }
 }
 
-fn is_text(found: &DataType) -> bool {
-    matches!(found, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-}
-
-fn is_bytes(found: &DataType) -> bool {
-    is_text(found) || matches!(found, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
-}
-
-fn is_headers(found: &DataType) -> bool {
-    let (DataType::List(entry) | DataType::LargeList(entry)) = found else { return false };
-    let DataType::Struct(fields) = entry.data_type() else { return false };
-    matches!(&fields[..], [key, value] if is_text(key.data_type()) && is_bytes(value.data_type()))
-}
-
 /// The parts of the records of some rows.
 pub(super) struct Parts<'a> {
-    value: Bytes<'a>,
-    key: Option<Bytes<'a>>,
-    topic: Option<Bytes<'a>>,
+    value: ByteColumn<'a>,
+    key: Option<ByteColumn<'a>>,
+    topic: Option<ByteColumn<'a>>,
     partition: Option<&'a Int32Array>,
     headers: Option<HeaderColumn<'a>>,
 }
@@ -118,85 +93,12 @@ impl<'a> Parts<'a> {
     }
 
     pub(super) fn headers(&self, row: usize) -> Result<Option<OwnedHeaders>, SinkError> {
-        self.headers.as_ref().map_or(Ok(None), |headers| headers.get(row))
-    }
-}
-
-/// A column of strings or bytes.
-enum Bytes<'a> {
-    Text(&'a StringArray),
-    LargeText(&'a LargeStringArray),
-    TextView(&'a StringViewArray),
-    Binary(&'a BinaryArray),
-    LargeBinary(&'a LargeBinaryArray),
-    BinaryView(&'a BinaryViewArray),
-}
-
-impl<'a> Bytes<'a> {
-    fn of(column: &'a ArrayRef) -> Result<Self, SinkError> {
-        Ok(match column.data_type() {
-            DataType::Utf8 => Self::Text(column.as_string()),
-            DataType::LargeUtf8 => Self::LargeText(column.as_string()),
-            DataType::Utf8View => Self::TextView(column.as_string_view()),
-            DataType::Binary => Self::Binary(column.as_binary()),
-            DataType::LargeBinary => Self::LargeBinary(column.as_binary()),
-            DataType::BinaryView => Self::BinaryView(column.as_binary_view()),
-            other => return Err(unfit(format!("a column is {other}, and it must be string or binary"))),
-        })
-    }
-
-    fn get(&self, row: usize) -> Option<&'a [u8]> {
-        match self {
-            Self::Text(column) => column.is_valid(row).then(|| column.value(row).as_bytes()),
-            Self::LargeText(column) => column.is_valid(row).then(|| column.value(row).as_bytes()),
-            Self::TextView(column) => column.is_valid(row).then(|| column.value(row).as_bytes()),
-            Self::Binary(column) => column.is_valid(row).then(|| column.value(row)),
-            Self::LargeBinary(column) => column.is_valid(row).then(|| column.value(row)),
-            Self::BinaryView(column) => column.is_valid(row).then(|| column.value(row)),
-        }
-    }
-}
-
-/// A column of lists of headers.
-struct HeaderColumn<'a> {
-    list: &'a ArrayRef,
-    keys: Bytes<'a>,
-    values: Bytes<'a>,
-    entries: &'a StructArray,
-}
-
-impl<'a> HeaderColumn<'a> {
-    fn of(list: &'a ArrayRef) -> Result<Self, SinkError> {
-        let entries = match list.data_type() {
-            DataType::List(_) => list.as_list::<i32>().values(),
-            DataType::LargeList(_) => list.as_list::<i64>().values(),
-            other => return Err(unfit(format!("column `headers` is {other}"))),
-        };
-        let entries =
-            entries.as_struct_opt().ok_or_else(|| unfit("column `headers` has entries that are no struct"))?;
-        let [keys, values] = entries.columns() else {
-            return Err(unfit("column `headers` has entries that are not of key and value"));
-        };
-        Ok(Self { list, keys: Bytes::of(keys)?, values: Bytes::of(values)?, entries })
-    }
-
-    fn get(&self, row: usize) -> Result<Option<OwnedHeaders>, SinkError> {
-        if self.list.is_null(row) {
-            return Ok(None);
-        }
-        fn span<O: arrow::array::OffsetSizeTrait>(offsets: &OffsetBuffer<O>, row: usize) -> (usize, usize) {
-            (offsets[row].as_usize(), offsets[row + 1].as_usize())
-        }
-        let (start, end) = match self.list.data_type() {
-            DataType::List(_) => span(self.list.as_list::<i32>().offsets(), row),
-            _ => span(self.list.as_list::<i64>().offsets(), row),
-        };
-        let mut headers = OwnedHeaders::new_with_capacity(end - start);
-        for entry in start..end {
-            let key = if self.entries.is_valid(entry) { self.keys.get(entry) } else { None };
-            let key = key.and_then(|key| std::str::from_utf8(key).ok());
-            let key = key.ok_or_else(|| unfit("a row has a header whose key is null"))?;
-            headers = headers.insert(Header { key, value: self.values.get(entry) });
+        let Some(column) = &self.headers else { return Ok(None) };
+        let Some(span) = column.span(row) else { return Ok(None) };
+        let mut headers = OwnedHeaders::new_with_capacity(span.len());
+        for entry in span {
+            let (key, value) = column.header(entry).map_err(unfit)?;
+            headers = headers.insert(Header { key, value });
         }
         Ok(Some(headers))
     }

@@ -105,6 +105,7 @@ fn is_transient(error: &SourceError) -> bool {
     match error {
         SourceError::Database { source, .. } => source.is_transient(),
         SourceError::Redis { source, .. } => source.is_transient(),
+        SourceError::Nats { source, .. } => source.is_transient(),
         _ => false,
     }
 }

@@ -3,14 +3,10 @@
 //! A server cannot show the past again, and a batch must give the same rows when it is read again: so the rows are
 //! written down before the first offset is answered, in files of Parquet, and the file `state` last.
 
-use crate::SourceError;
+use crate::{SourceError, kept_rows};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringArray, TimestampMicrosecondArray};
 use arrow::datatypes::SchemaRef;
-use bytes::Bytes;
 use millstream_common::{DurableError, DurableFiles};
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
@@ -68,12 +64,7 @@ impl SnapshotFiles {
     /// Writes the `number`-th piece of rows; an earlier attempt's is replaced.
     pub(crate) fn write(&self, number: u64, rows: &RecordBatch) -> Result<(), SourceError> {
         let path = piece(number);
-        let mut bytes = Vec::new();
-        let written = ArrowWriter::try_new(&mut bytes, rows.schema(), None).and_then(|mut writer| {
-            writer.write(rows)?;
-            writer.close()
-        });
-        written.map_err(|error| self.damaged(path.clone(), error.to_string()))?;
+        let bytes = kept_rows::encode(rows).map_err(|reason| self.damaged(path.clone(), reason))?;
         self.files.put_over(&path, bytes.into()).map_err(|error| self.log(error))
     }
 
@@ -117,13 +108,9 @@ impl SnapshotFiles {
 
     fn piece(&self, number: u64, width: usize, projection: &[usize]) -> Result<Vec<RecordBatch>, SourceError> {
         let path = piece(number);
-        let bytes: Bytes = self.files.get(&path).map_err(|error| self.log(error))?;
-        let wrong = |reason: String| self.damaged(path.clone(), reason);
-        let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(|error| wrong(error.to_string()))?;
+        let bytes = self.files.get(&path).map_err(|error| self.log(error))?;
         let roots = projection.iter().copied().filter(|column| *column < width);
-        let mask = ProjectionMask::roots(reader.parquet_schema(), roots);
-        let reader = reader.with_projection(mask).build().map_err(|error| wrong(error.to_string()))?;
-        reader.collect::<Result<_, _>>().map_err(|error| wrong(error.to_string()))
+        kept_rows::decode(bytes, roots).map_err(|reason| self.damaged(path, reason))
     }
 }
 

@@ -108,7 +108,7 @@ fn starting_version(name: &str, context: &SourceContext, snapshot: &SnapshotRef)
         });
     }
     let version = snapshot.version() + 1;
-    let written = context.files.put_new(START, sealed::seal(&version.to_string()));
+    let written = context.files.put_new(START, sealed::seal(version.to_string()));
     written.map_err(|source| SourceError::Log { name: name.to_owned(), source })?;
     Ok(version)
 }

@@ -8,6 +8,7 @@
 //! Nothing is written but what the cleaner moves or deletes.
 
 use futures::TryStreamExt;
+use millstream_store::open_store;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{Error, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt};
@@ -17,10 +18,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use tokio::runtime::{Builder, Runtime};
-use url::Url;
 
-/// The schemes of object stores.
-const SCHEMES: [&str; 9] = ["s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "memory"];
 /// How many objects of a listing are on their way at a time.
 const LISTED_AHEAD: usize = 4096;
 /// Up to which size an object is fetched whole when it is opened.
@@ -44,11 +42,6 @@ pub(super) struct Opened {
     pub(super) whole: Option<bytes::Bytes>,
 }
 
-/// Whether a location is one of an object store.
-pub(super) fn is_stored(location: &str) -> bool {
-    location.split_once("://").is_some_and(|(scheme, _)| SCHEMES.contains(&scheme))
-}
-
 /// Scheme and bucket with a slash, and the key.
 pub(super) fn split(location: &str) -> Option<(&str, &str)> {
     let authority = location.find("://")? + 3;
@@ -67,10 +60,8 @@ impl Bucket {
         if let Some(name) = authority.strip_prefix("memory://") {
             return Ok(Self { store: memory(name), base });
         }
-        let url = Url::parse(&base)?;
-        let options = options.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-        let (store, _) = object_store::parse_url_opts(&url, options)?;
-        Ok(Self { store: store.into(), base })
+        let (store, _) = open_store(&base, options)?;
+        Ok(Self { store, base })
     }
 
     /// What stands before every key.

@@ -1,12 +1,13 @@
 //! The options of the file source, with Spark's names and defaults. Nothing is looked at here.
 
-use super::bucket::{is_stored, split};
+use super::bucket::split;
 use crate::decode::{CsvOptions, JsonOptions, scalar};
 use crate::{SourceError, SourceSpec};
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use glob::Pattern;
 use millstream_client::store_options::{store_option_names, store_options};
 use millstream_common::{Options, ReadLimit, duration};
+use millstream_store::{is_hdfs, is_stored, refusal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -267,15 +268,22 @@ fn bad_files(owner: &str, options: &Options) -> Result<BadFiles, SourceError> {
 fn place(owner: &str, option: &str, text: &str) -> Result<String, SourceError> {
     let invalid = |reason: &str| SourceError::from(Options::invalid(owner, option, text, reason));
     if is_stored(text) {
+        if let Some(reason) = refusal(text) {
+            return Err(invalid(reason));
+        }
         let Some((base, key)) = split(text) else { return Err(invalid("it is no URL")) };
         if base.ends_with("://") {
-            return Err(invalid("it names no bucket"));
+            return Err(invalid(if is_hdfs(text) { "it names no name node" } else { "it names no bucket" }));
         }
         return Ok(format!("{base}/{key}"));
     }
     let plain = match text.split_once("://") {
         Some(("file", rest)) => rest,
-        Some(_) => return Err(invalid("only folders of this machine, s3://, gs://, az:// and their like can be read")),
+        Some(_) => {
+            return Err(invalid(
+                "only folders of this machine, s3://, gs://, az://, hdfs:// and their like can be read",
+            ));
+        }
         None => text.strip_prefix("file:").unwrap_or(text),
     };
     if plain.is_empty() {

@@ -165,7 +165,7 @@ impl FileLog {
         let entry: Vec<FileEntry> =
             files.map(|(path, timestamp)| FileEntry { path, timestamp, batch_id: number }).collect();
         if (number + 1) % COMPACT_INTERVAL != 0 {
-            sealed::write(&self.name, self.files.as_ref(), &number.to_string(), &body(None, entry.iter()))?;
+            sealed::write(&self.name, self.files.as_ref(), &number.to_string(), body(None, entry.iter()))?;
             self.entries.insert(number, entry);
             self.latest = number;
             return Ok(number);

@@ -1,10 +1,10 @@
 //! Records to Arrow: only the columns that are asked for, without an allocation per record.
 
-use super::config::header_fields;
 use super::offset::TopicPartition;
+use crate::headers::HeaderBuilder;
 use arrow::array::{
-    ArrayRef, BinaryBuilder, Int32Array, Int64Array, ListBuilder, RecordBatch, RecordBatchOptions, StringBuilder,
-    StructBuilder, TimestampMicrosecondArray,
+    ArrayRef, BinaryBuilder, Int32Array, Int64Array, RecordBatch, RecordBatchOptions, StringBuilder,
+    TimestampMicrosecondArray,
 };
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
@@ -34,7 +34,7 @@ pub(super) struct Columns {
     offsets: Option<Vec<i64>>,
     times: Option<Vec<i64>>,
     time_types: Option<Vec<i32>>,
-    headers: Option<ListBuilder<StructBuilder>>,
+    headers: Option<HeaderBuilder>,
     batches: Vec<RecordBatch>,
 }
 
@@ -42,7 +42,6 @@ impl Columns {
     /// `schema` has the columns of `projection`, which are indexes into the columns of the source.
     pub(super) fn new(schema: &SchemaRef, projection: &[usize], place: &TopicPartition) -> Self {
         let has = |column: usize| projection.contains(&column);
-        let fields = header_fields();
         Self {
             schema: Arc::clone(schema),
             projection: projection.to_vec(),
@@ -54,7 +53,7 @@ impl Columns {
             offsets: has(4).then(Vec::new),
             times: has(5).then(Vec::new),
             time_types: has(6).then(Vec::new),
-            headers: has(7).then(|| ListBuilder::new(StructBuilder::from_fields(fields, 0))),
+            headers: has(7).then(HeaderBuilder::new),
             batches: Vec::new(),
         }
     }
@@ -138,38 +137,22 @@ impl Columns {
                 Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC"))
             }
             6 => Arc::new(Int32Array::from(std::mem::take(self.time_types.as_mut().ok_or_else(missing)?))),
-            7 => Arc::new(self.headers.as_mut().ok_or_else(missing)?.finish()),
+            7 => self.headers.as_mut().ok_or_else(missing)?.finish(),
             _ => return Err(missing()),
         })
     }
 }
 
 /// Adds the headers of a record; NULL when it has none, as in Spark. Answers how many bytes they have.
-fn append_headers<H: Headers>(list: &mut ListBuilder<StructBuilder>, headers: Option<&H>) -> Result<usize, BadHeader> {
-    let Some(headers) = headers.filter(|headers| headers.count() > 0) else {
-        list.append_null();
-        return Ok(0);
-    };
-    let mut bytes = 0;
+fn append_headers<H: Headers>(column: &mut HeaderBuilder, headers: Option<&H>) -> Result<usize, BadHeader> {
+    let Some(headers) = headers else { return Ok(column.append([])) };
     let mut read = Vec::with_capacity(headers.count());
     for index in 0..headers.count() {
         // The client panics at a key that is not UTF-8, and anybody may write one.
         let header = catch_unwind(AssertUnwindSafe(|| headers.try_get(index))).map_err(|_| BadHeader)?;
         read.extend(header);
     }
-    for header in read {
-        bytes += header.key.len() + header.value.map_or(0, <[u8]>::len);
-        let row = list.values();
-        if let Some(keys) = row.field_builder::<StringBuilder>(0) {
-            keys.append_value(header.key);
-        }
-        if let Some(values) = row.field_builder::<BinaryBuilder>(1) {
-            values.append_option(header.value);
-        }
-        row.append(true);
-    }
-    list.append(true);
-    Ok(bytes)
+    Ok(column.append(read.iter().map(|header| (header.key, header.value))))
 }
 
 #[cfg(test)]

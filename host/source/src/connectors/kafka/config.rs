@@ -3,8 +3,9 @@
 use super::admission::Patience;
 use super::starting::Bounds;
 use super::topics::Topics;
+use crate::headers::headers_field;
 use crate::{SourceError, SourceSpec};
-use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use millstream_client::kafka::{KafkaOptions, KafkaRole};
 use millstream_common::{Options, duration};
 use std::sync::Arc;
@@ -104,16 +105,10 @@ impl KafkaConfig {
             Field::new("timestampType", DataType::Int32, true),
         ];
         if self.has_headers {
-            let header = DataType::Struct(header_fields());
-            fields.push(Field::new("headers", DataType::List(Arc::new(Field::new_list_field(header, true))), true));
+            fields.push(headers_field());
         }
         Arc::new(Schema::new(fields))
     }
-}
-
-/// The fields of a header.
-pub(super) fn header_fields() -> Fields {
-    Fields::from(vec![Field::new("key", DataType::Utf8, true), Field::new("value", DataType::Binary, true)])
 }
 
 fn positive(owner: &str, options: &Options, name: &str) -> Result<Option<u64>, SourceError> {

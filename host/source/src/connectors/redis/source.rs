@@ -154,7 +154,7 @@ impl RedisSource {
                     }
                     beginning.insert(stream, outlook::initial(start, now.as_ref()));
                 }
-                sealed::write(&self.name, files.as_ref(), BEGINNING, &offset::to_json(&beginning).to_string())?;
+                sealed::write(&self.name, files.as_ref(), BEGINNING, offset::to_json(&beginning).to_string())?;
                 beginning
             }
         };
