@@ -292,6 +292,7 @@ fn what_spark_accepts_is_accepted() {
         (Append, "SELECT upper(word) AS w FROM events WHERE n > 1"),
         (Update, "SELECT word FROM events"),
         (Append, "SELECT word FROM events LIMIT 3"),
+        (Append, "SELECT e.*, l.lim FROM (events e JOIN limits l ON e.word = l.word)"),
         (Append, "SELECT window.start AS s, count(*) AS c FROM events GROUP BY window(ts, '10 minutes', '5 minutes')"),
         (Append, "SELECT ts, count(*) AS c FROM events GROUP BY ts"),
         (

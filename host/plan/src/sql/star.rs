@@ -193,14 +193,26 @@ pub(super) fn plan_fields(
     input: LogicalPlan,
     context: &mut dyn RelationPlannerContext,
 ) -> Result<LogicalPlan> {
-    let value = context.sql_to_expr(of.clone(), input.schema())?;
-    let DataType::Struct(fields) = value.get_type(input.schema())? else {
-        return plan_err!("`{of}.*` names neither a relation nor a struct: {of} is a column of another type");
-    };
     let mut columns: Vec<Planned> = input.schema().columns().into_iter().map(Planned::Column).collect();
-    for field in &fields {
-        let value = get_field(value.clone(), field.name().as_str());
-        columns.push(value.alias_qualified(Some(table.value.clone()), field.name()));
+    let given = columns.len();
+    // A relation whose name the text does not show, such as one inside of a nested join.
+    if let Expr::Identifier(name) = of {
+        let of_relation = input.schema().iter().zip(columns.clone());
+        let of_relation =
+            of_relation.filter(|((qualifier, _), _)| qualifier.is_some_and(|known| known.table() == name.value));
+        let named =
+            of_relation.map(|((_, field), column)| column.alias_qualified(Some(table.value.clone()), field.name()));
+        columns.extend(named.collect::<Vec<_>>());
+    }
+    if columns.len() == given {
+        let value = context.sql_to_expr(of.clone(), input.schema())?;
+        let DataType::Struct(fields) = value.get_type(input.schema())? else {
+            return plan_err!("`{of}.*` names neither a relation nor a struct: {of} is a column of another type");
+        };
+        for field in &fields {
+            let value = get_field(value.clone(), field.name().as_str());
+            columns.push(value.alias_qualified(Some(table.value.clone()), field.name()));
+        }
     }
     LogicalPlanBuilder::from(input).project(columns)?.build()
 }
