@@ -5,7 +5,8 @@
 //! ```
 //!
 //! All ranges are found before anything is read, so a stream that the query reads twice has the same rows both times.
-//! A range is as large as the user's read limit, or some files: that bounds what is in memory at a time.
+//! A range is as large as the user's read limit, or some files: that bounds what is in memory at a time. It is read on a thread
+//! of its own: sources wait for their servers, and the plan runs on threads that must not wait.
 
 use crate::query::folder_of_its_own;
 use crate::{QuerySpec, RuntimeError, Session};
@@ -88,7 +89,10 @@ impl FrozenInput {
         let start = range.checked_sub(1).and_then(|before| self.ends.get(before));
         let Some(end) = self.ends.get(range) else { return Ok(Vec::new()) };
         let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
-        let rows: Vec<RecordBatch> = source.read(start, end, projection)?.into_iter().flatten().collect();
+        let source = source.as_mut();
+        let read = std::thread::scope(|scope| scope.spawn(|| source.read(start, end, projection)).join());
+        let read = read.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let rows: Vec<RecordBatch> = read.into_iter().flatten().collect();
         self.rows.fetch_add(rows.iter().map(|batch| batch.num_rows() as u64).sum(), Ordering::Relaxed);
         Ok(rows)
     }

@@ -1,9 +1,11 @@
 use super::*;
 use crate::StreamSpec;
-use millstream_common::Options;
+use arrow::array::{Int64Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use millstream_common::{Options, ReadLimit};
 use millstream_sink::connectors::memory::MemorySinkTables;
 use millstream_sink::{SinkError, SinkRegistry, SinkSpec};
-use millstream_source::SourceSpec;
+use millstream_source::{Offset, Source, SourceContext, SourceError, SourceFactory, SourceRegistry, SourceSpec};
 use std::path::Path;
 
 fn spec(folder: &Path, sql: &str, sink: SinkSpec) -> QuerySpec {
@@ -62,4 +64,61 @@ fn a_stop_writes_nothing() {
     let sink = SinkSpec { format: "noop".into(), options: Options::new() };
     let session = Session::new().unwrap();
     assert_eq!(run_batch_query(&session, &spec(folder.path(), "SELECT k FROM t", sink), &stop).unwrap(), None);
+}
+
+/// A source that waits for a future when it is read, as those of databases do.
+struct Waiting;
+
+impl Source for Waiting {
+    fn schema(&self) -> SchemaRef {
+        Arc::new(Schema::new(vec![Field::new("v", DataType::Int64, true)]))
+    }
+
+    fn description(&self) -> String {
+        "Waiting".into()
+    }
+
+    fn prepare_available_now(&mut self) -> Result<(), SourceError> {
+        Ok(())
+    }
+
+    fn latest_offset(&mut self, _start: Option<&Offset>, _limit: ReadLimit) -> Result<Option<Offset>, SourceError> {
+        Ok(Some(Offset(1.into())))
+    }
+
+    fn read(
+        &mut self,
+        _start: Option<&Offset>,
+        _end: &Offset,
+        _projection: &[usize],
+    ) -> Result<Vec<Vec<RecordBatch>>, SourceError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let values = runtime.block_on(async { vec![1, 2] });
+        let rows = RecordBatch::try_new(self.schema(), vec![Arc::new(Int64Array::from(values))]).unwrap();
+        Ok(vec![vec![rows]])
+    }
+}
+
+struct WaitingFactory;
+
+impl SourceFactory for WaitingFactory {
+    fn schema(&self, _spec: &SourceSpec) -> Result<SchemaRef, SourceError> {
+        Ok(Waiting.schema())
+    }
+
+    fn open(&self, _spec: &SourceSpec, _context: SourceContext) -> Result<Box<dyn Source>, SourceError> {
+        Ok(Box::new(Waiting))
+    }
+}
+
+#[test]
+fn a_source_may_wait_for_its_server() {
+    let mut sources = SourceRegistry::empty();
+    sources.register("waiting", Arc::new(WaitingFactory));
+    let session = Session::builder().sources(sources).build();
+    let source = SourceSpec { name: "t".into(), format: "waiting".into(), schema: None, options: Options::new() };
+    let stream = StreamSpec { source, event_time: None, drop_duplicates: None };
+    let sink = SinkSpec { format: "noop".into(), options: Options::new() };
+    let query = QuerySpec::new("SELECT v FROM t", vec![stream], sink);
+    assert_eq!(run_batch_query(&session, &query, &StopSignal::new()).unwrap().unwrap().rows_out, 2);
 }
