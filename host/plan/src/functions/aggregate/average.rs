@@ -4,19 +4,22 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Float64Array, Int64Array};
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Float64Array, Int64Array, PrimitiveArray,
+};
 use arrow::buffer::NullBuffer;
-use arrow::datatypes::{ArrowNativeTypeOp, DataType, Decimal128Type, Float64Type, Int64Type, i256};
+use arrow::datatypes::{
+    ArrowNativeTypeOp, DataType, Decimal128Type, DurationMicrosecondType, Float64Type, Int64Type, i256,
+};
 use datafusion::common::Result;
 use datafusion::logical_expr::EmitTo;
 use datafusion::logical_expr::function::AccumulatorArgs;
 
-use super::average_duration::DurationAverages;
 use super::definition::{Kind, arity, as_double};
 use super::floats::FloatSums;
 use super::group_states::{GroupStates, each_row};
 use super::sum::{ExactSums, Overflow, decimal_sum, overflowed};
-use crate::functions::text::time::interval::DURATION;
+use crate::functions::text::time::interval::{DURATION, half_up};
 
 /// The average of the values that are not null.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -68,9 +71,9 @@ impl Kind for Average {
         };
         Ok(Some(match args.expr_fields[0].data_type() {
             DataType::Decimal128(precision, scale) => {
-                Box::new(DecimalAverages::new(*precision, *scale, args.return_type(), overflow))
+                Box::new(ExactAverages::of_decimals(*precision, *scale, args.return_type(), overflow)?)
             }
-            DataType::Duration(_) => Box::new(DurationAverages::new(overflow)),
+            DataType::Duration(_) => Box::new(ExactAverages::new(DurationMean, DURATION, None, &DURATION, overflow)),
             _ => Box::new(DoubleAverages::new(0)),
         }))
     }
@@ -141,27 +144,31 @@ impl GroupStates for DoubleAverages {
     }
 }
 
-struct DecimalAverages {
-    precision: u8,
-    scale: i8,
-    returns: DataType,
-    overflow: Overflow,
-    sums: ExactSums<Decimal128Type>,
-    counts: Vec<i64>,
+/// What a sum and a count give, for sums that overflow rather than round.
+trait Mean: Copy + Send + Sync + 'static {
+    /// The type of sums and averages.
+    type Value: ArrowPrimitiveType;
+
+    /// The average, half up; nothing if it does not fit the result.
+    fn of(
+        self,
+        sum: <Self::Value as ArrowPrimitiveType>::Native,
+        count: i64,
+    ) -> Option<<Self::Value as ArrowPrimitiveType>::Native>;
 }
 
-impl DecimalAverages {
-    fn new(precision: u8, scale: i8, returns: &DataType, overflow: Overflow) -> Self {
-        let sum = decimal_sum(precision, scale);
-        let bound = 10_i128.pow(u32::from(precision.saturating_add(10).min(38)));
-        let sums = ExactSums::new(&sum, Some(bound), overflow, false);
-        Self { precision, scale, returns: returns.clone(), overflow, sums, counts: Vec::new() }
-    }
+/// The mean of decimals: the digits of the result, and how many more of them are behind the point than in the sum.
+#[derive(Clone, Copy)]
+struct DecimalMean {
+    precision: u8,
+    shift: u32,
+}
 
-    /// `sum / count` with the result's scale, half up; nothing if that does not fit the result.
-    fn average(&self, sum: i128, count: i64, precision: u8, scale: i8) -> Option<i128> {
-        let shift = u32::try_from(i32::from(scale) - i32::from(self.scale)).ok()?;
-        let shifted = i256::from_i128(sum).mul_checked(i256::from_i128(10_i128.checked_pow(shift)?)).ok()?;
+impl Mean for DecimalMean {
+    type Value = Decimal128Type;
+
+    fn of(self, sum: i128, count: i64) -> Option<i128> {
+        let shifted = i256::from_i128(sum).mul_checked(i256::from_i128(10_i128.checked_pow(self.shift)?)).ok()?;
         let count = i256::from_i128(i128::from(count));
         let mut quotient = shifted.div_checked(count).ok()?;
         let rest = shifted.mod_checked(count).ok()?;
@@ -170,13 +177,58 @@ impl DecimalAverages {
             let away = if shifted.is_negative() { i256::MINUS_ONE } else { i256::ONE };
             quotient = quotient.add_wrapping(away);
         }
-        quotient.to_i128().filter(|value| value.unsigned_abs() < 10_u128.pow(u32::from(precision)))
+        quotient.to_i128().filter(|value| value.unsigned_abs() < 10_u128.pow(u32::from(self.precision)))
     }
 }
 
-impl GroupStates for DecimalAverages {
+/// The mean of durations, to a microsecond. Source: Spark's `DivideDTInterval`.
+#[derive(Clone, Copy)]
+struct DurationMean;
+
+impl Mean for DurationMean {
+    type Value = DurationMicrosecondType;
+
+    fn of(self, sum: i64, count: i64) -> Option<i64> {
+        i64::try_from(half_up(i128::from(sum), i128::from(count))).ok()
+    }
+}
+
+struct ExactAverages<M: Mean> {
+    mean: M,
+    sum: DataType,
+    bound: Option<<M::Value as ArrowPrimitiveType>::Native>,
+    returns: DataType,
+    overflow: Overflow,
+    sums: ExactSums<M::Value>,
+    counts: Vec<i64>,
+}
+
+impl ExactAverages<DecimalMean> {
+    fn of_decimals(precision: u8, scale: i8, returns: &DataType, overflow: Overflow) -> Result<Self> {
+        let DataType::Decimal128(digits, places) = *returns else { return overflowed(returns) };
+        let shift = u32::try_from(i32::from(places) - i32::from(scale)).unwrap_or(0);
+        let bound = 10_i128.pow(u32::from(precision.saturating_add(10).min(38)));
+        let mean = DecimalMean { precision: digits, shift };
+        Ok(Self::new(mean, decimal_sum(precision, scale), Some(bound), returns, overflow))
+    }
+}
+
+impl<M: Mean> ExactAverages<M> {
+    fn new(
+        mean: M,
+        sum: DataType,
+        bound: Option<<M::Value as ArrowPrimitiveType>::Native>,
+        returns: &DataType,
+        overflow: Overflow,
+    ) -> Self {
+        let sums = ExactSums::new(&sum, bound, overflow, false);
+        Self { mean, sum, bound, returns: returns.clone(), overflow, sums, counts: Vec::new() }
+    }
+}
+
+impl<M: Mean> GroupStates for ExactAverages<M> {
     fn fresh(&self) -> Box<dyn GroupStates> {
-        Box::new(Self::new(self.precision, self.scale, &self.returns, self.overflow))
+        Box::new(Self::new(self.mean, self.sum.clone(), self.bound, &self.returns, self.overflow))
     }
 
     fn grow(&mut self, groups: usize) {
@@ -195,7 +247,7 @@ impl GroupStates for DecimalAverages {
     }
 
     fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
-        let sums = states[0].as_primitive::<Decimal128Type>();
+        let sums = states[0].as_primitive::<M::Value>();
         let counts = states[1].as_primitive::<Int64Type>();
         let marks = (0..sums.len()).map(|row| sums.is_null(row) && counts.is_valid(row) && counts.value(row) > 0);
         let overflowed = BooleanArray::from(marks.collect::<Vec<bool>>());
@@ -214,16 +266,16 @@ impl GroupStates for DecimalAverages {
     fn results(&mut self, emit: EmitTo) -> Result<ArrayRef> {
         let (sums, _) = self.sums.take(emit);
         let counts = take_counts(&mut self.counts, emit);
-        let DataType::Decimal128(precision, scale) = self.returns else { return overflowed(&self.returns) };
         let mut averages = Vec::with_capacity(counts.len());
         for (sum, count) in sums.iter().zip(counts) {
-            let average = sum.filter(|_| count > 0).map(|sum| self.average(sum, count, precision, scale));
+            let average = sum.filter(|_| count > 0).map(|sum| self.mean.of(sum, count));
             match average {
                 Some(None) if self.overflow == Overflow::Fail => return overflowed(&self.returns),
                 average => averages.push(average.flatten()),
             }
         }
-        Ok(Arc::new(Decimal128Array::from(averages).with_data_type(self.returns.clone())))
+        let averages = averages.into_iter().collect::<PrimitiveArray<M::Value>>();
+        Ok(Arc::new(averages.with_data_type(self.returns.clone())))
     }
 
     fn bytes(&self) -> usize {

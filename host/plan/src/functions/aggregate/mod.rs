@@ -9,7 +9,6 @@
 
 mod approx_count;
 mod average;
-mod average_duration;
 mod bytes;
 mod collect;
 mod comoments;
