@@ -7,7 +7,7 @@ use futures::future::{Either, select};
 use millstream_common::StopSignal;
 use std::pin::pin;
 use std::time::Duration;
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Builder, Runtime};
 
 /// How often it is looked whether to stop.
 const NAP: Duration = Duration::from_millis(50);
@@ -22,16 +22,6 @@ pub(crate) enum Unanswered {
     Late,
     /// Nobody wants it any more.
     Stopped,
-}
-
-/// Waits on any thread: on one that runs futures, where nobody may wait by themselves, another one waits meanwhile. A batch
-/// query reads its input on such threads.
-pub(crate) fn anywhere<T: Send>(wait: impl FnOnce() -> T + Send) -> T {
-    if Handle::try_current().is_err() {
-        return wait();
-    }
-    let waited = std::thread::scope(|scope| scope.spawn(wait).join());
-    waited.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Runs the futures of one connection.
@@ -136,14 +126,5 @@ mod tests {
         assert!(began.elapsed() < Duration::from_secs(1));
         assert_eq!(driver.wait(None, pending::<()>()), Err(Unanswered::Stopped));
         assert_eq!(driver.wait(None, ready(1)), Ok(1), "what is there is taken");
-    }
-
-    #[test]
-    fn somebody_waits_also_where_futures_run() {
-        let driver = Driver::attended(&StopSignal::new()).unwrap();
-        let other = Builder::new_current_thread().build().unwrap();
-        let later = || driver.wait(None, async { tokio::time::sleep(Duration::from_millis(1)).await });
-        assert_eq!(other.block_on(async { anywhere(later) }), Ok(()));
-        assert_eq!(anywhere(later), Ok(()));
     }
 }

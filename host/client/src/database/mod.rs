@@ -12,7 +12,7 @@ mod url;
 mod words;
 
 pub use address::{ADDRESS_OPTIONS, Address, Product, TlsMode};
-pub(crate) use blocking::{Driver, Unanswered, anywhere};
+pub(crate) use blocking::{Driver, Unanswered};
 pub use error::DatabaseError;
 pub use secret::Secret;
 pub(crate) use tls::{client_config, is_of_tls, proving_config};

@@ -2,7 +2,7 @@
 
 use super::error::ApiError;
 use super::{Login, NatsAddress, NatsError};
-use crate::database::{Driver, Unanswered, anywhere, proving_config};
+use crate::database::{Driver, Unanswered, proving_config};
 use async_nats::client::{Request, RequestErrorKind};
 use async_nats::{Client, ConnectOptions, Event, HeaderMap, Message, ServerError};
 use bytes::Bytes;
@@ -67,8 +67,7 @@ impl Connection {
         });
         // Each server has this time.
         let limit = address.connect_timeout.saturating_mul(u32::try_from(address.servers.len()).unwrap_or(u32::MAX));
-        let connected = anywhere(|| driver.connect(limit, options.connect(address.servers.as_slice())));
-        let client = match connected {
+        let client = match driver.connect(limit, options.connect(address.servers.as_slice())) {
             Ok(connected) => connected.map_err(|error| NatsError::of_connecting(&place, &who, error))?,
             Err(Unanswered::Late) => return Err(unreachable("it takes longer than `connectTimeout`".into())),
             Err(Unanswered::Stopped) => return Err(NatsError::Stopped { place }),
@@ -133,10 +132,10 @@ impl Connection {
     }
 
     /// Waits for an answer, but no longer than the connection holds, the server says nothing against it, and somebody wants it.
-    pub(super) fn wait<T: Send>(
+    pub(super) fn wait<T>(
         &self,
         limit: Option<Duration>,
-        answer: impl Future<Output = Result<T, NatsError>> + Send,
+        answer: impl Future<Output = Result<T, NatsError>>,
     ) -> Result<T, NatsError> {
         self.signs.send_modify(|signs| signs.said = None);
         let mut signs = self.signs.subscribe();
@@ -161,7 +160,7 @@ impl Connection {
                 Either::Right((error, _)) => Err(error),
             }
         };
-        match anywhere(|| self.driver.wait(limit, first)) {
+        match self.driver.wait(limit, first) {
             Ok(answer) => answer,
             Err(Unanswered::Late) => Err(self.late()),
             Err(Unanswered::Stopped) => Err(NatsError::Stopped { place: self.place.clone() }),
