@@ -2,7 +2,7 @@
 //!
 //! The flow: [`folder`] makes the place and lets nothing outlive the test; [`server`] starts, kills and restarts a
 //! program there; [`postgres`] and [`mariadb`] say which program; [`database`] is either of them, and asks it by its URL.
-//! [`query`] runs queries from memory streams into them; [`proof`] and [`kafka`] are what is shown at size.
+//! [`query`] runs queries from memory streams into them, [`query_file`] those of a file; [`proof`] and [`kafka`] are what is shown at size.
 //!
 //! Rule of its life: a server is there as long as somebody holds it, and dies with the process in any case. A user
 //! may name servers of their own with `MILLSTREAM_TEST_POSTGRES` and `MILLSTREAM_TEST_MYSQL`; those are never killed.
@@ -17,9 +17,11 @@ mod postgres;
 pub mod proof;
 pub mod proxy;
 pub mod query;
+mod query_file;
 mod server;
 
 pub use database::{Connection, Database, execute, has_table, is_of_user, product_of, rows, variable};
 pub use folder::Folder;
 pub use millstream_client::database::Product;
+pub use query_file::QueryFile;
 pub use server::free_port;

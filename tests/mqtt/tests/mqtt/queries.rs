@@ -1,43 +1,14 @@
 //! Query files from MQTT to MQTT: the file, what goes in, and what must come out.
 
+use databases_tests::QueryFile;
 use millstream_common::StopSignal;
+use millstream_runtime::Session;
 use millstream_runtime::batch_query::run_batch_query;
-use millstream_runtime::query_file::{Overrides, load};
-use millstream_runtime::{Progress, QueryRun, QuerySpec, Session};
 use mqtt_tests::Broker;
-use tempfile::TempDir;
 
-/// A folder with a query file.
-struct Folder(TempDir);
-
-impl Folder {
-    /// `NAME` in the query stands for a name of this test, `URL` for the broker.
-    fn new(query: &str, name: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let text = query.replace("NAME", name).replace("URL", Broker::shared().url());
-        std::fs::write(folder.path().join("query.toml"), text).unwrap();
-        Self(folder)
-    }
-
-    fn spec(&self) -> QuerySpec {
-        load(&self.0.path().join("query.toml"), None, &[], Overrides::default()).unwrap().spec
-    }
-
-    /// Runs what there is to run; with `restarting`, each batch in a life of its own.
-    fn run(&self, restarting: bool) -> Vec<Progress> {
-        let session = Session::new().unwrap();
-        let mut told = Vec::new();
-        let mut run = QueryRun::open(&session, self.spec(), StopSignal::new()).unwrap();
-        while let Some(progress) = run.run_next().unwrap() {
-            told.push(progress);
-            if restarting {
-                run.close();
-                run = QueryRun::open(&session, self.spec(), StopSignal::new()).unwrap();
-            }
-        }
-        run.close();
-        told
-    }
+/// The query of a file, where `NAME` stands for a name of this test and `URL` for the broker.
+fn query_file(query: &str, name: &str) -> QueryFile {
+    QueryFile::new(&query.replace("NAME", name).replace("URL", Broker::shared().url()))
 }
 
 const HEAT: &str = r#"
@@ -67,7 +38,7 @@ fn readings_are_counted_from_topics_into_topics_with_and_without_restarts() {
     let mut client = broker.client();
     for restarting in [false, true] {
         let name = broker.name("heat");
-        let folder = Folder::new(HEAT, &name);
+        let folder = query_file(HEAT, &name);
         assert_eq!(folder.run(false).len(), 0, "the query begins");
         for (sensor, heat) in [("one", "10"), ("two", "7"), ("one", "30"), ("one", "5"), ("two", "8")] {
             client.publish(&format!("{name}/heat/{sensor}"), heat, 1);
@@ -94,7 +65,7 @@ fn a_batch_query_reads_what_the_broker_keeps_of_old() {
         client.retain(&format!("{name}/heat/{sensor}"), heat);
     }
     let query = HEAT.replace("output_mode = \"update\"", "output_mode = \"complete\"");
-    let folder = Folder::new(&query.replace("NAME/hot/' || sensor", "NAME/hot' || ''"), &name);
+    let folder = query_file(&query.replace("NAME/hot/' || sensor", "NAME/hot' || ''"), &name);
     let summary = run_batch_query(&Session::new().unwrap(), &folder.spec(), &StopSignal::new()).unwrap().unwrap();
     assert_eq!((summary.rows_in, summary.rows_out), (vec![("readings".to_owned(), 3)], 3));
 }

@@ -1,43 +1,15 @@
 //! Query files from NATS to NATS: the file, what goes in, and what must come out.
 
+use databases_tests::QueryFile;
 use millstream_common::StopSignal;
+use millstream_runtime::Session;
 use millstream_runtime::batch_query::run_batch_query;
-use millstream_runtime::query_file::{Overrides, load};
-use millstream_runtime::{Progress, QueryRun, QuerySpec, Session};
 use nats_tests::Nats;
-use tempfile::TempDir;
 
-/// A folder with a query file.
-struct Folder(TempDir);
-
-impl Folder {
-    /// `IN` and `OUT` in the query stand for streams of this test, `SERVERS` for the server.
-    fn new(query: &str, input: &str, output: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let text = query.replace("SERVERS", Nats::shared().servers()).replace("IN", input).replace("OUT", output);
-        std::fs::write(folder.path().join("query.toml"), text).unwrap();
-        Self(folder)
-    }
-
-    fn spec(&self) -> QuerySpec {
-        load(&self.0.path().join("query.toml"), None, &[], Overrides::default()).unwrap().spec
-    }
-
-    /// Runs what there is to run; with `restarting`, each batch in a life of its own.
-    fn run(&self, restarting: bool) -> Vec<Progress> {
-        let session = Session::new().unwrap();
-        let mut told = Vec::new();
-        let mut run = QueryRun::open(&session, self.spec(), StopSignal::new()).unwrap();
-        while let Some(progress) = run.run_next().unwrap() {
-            told.push(progress);
-            if restarting {
-                run.close();
-                run = QueryRun::open(&session, self.spec(), StopSignal::new()).unwrap();
-            }
-        }
-        run.close();
-        told
-    }
+/// The query of a file, where `IN` and `OUT` stand for streams of this test and `SERVERS` for the server.
+fn query_file(query: &str, input: &str, output: &str) -> QueryFile {
+    let query = query.replace("SERVERS", Nats::shared().servers());
+    QueryFile::new(&query.replace("IN", input).replace("OUT", output))
 }
 
 const VISITS: &str = r#"
@@ -70,7 +42,7 @@ fn visits_are_counted_from_a_stream_into_another_with_and_without_restarts() {
         {
             client.publish(&format!("{input}.{place}"), page);
         }
-        let told = Folder::new(VISITS, &input, &output).run(restarting);
+        let told = query_file(VISITS, &input, &output).run(restarting);
         assert_eq!(told.iter().map(|progress| progress.num_input_rows).collect::<Vec<_>>(), [2, 2]);
         let source = &told[0].sources[0];
         assert!(source.description.contains(&format!("NatsStream[{input} ({input}.eu.>) at nats://")), "{source:?}");
@@ -103,7 +75,7 @@ fn messages_are_copied_with_their_headers() {
     let nats = Nats::shared();
     let client = nats.client();
     let (input, output) = (nats.stream("from"), nats.stream("to"));
-    let folder = Folder::new(COPY, &input, &output);
+    let folder = query_file(COPY, &input, &output);
     client.publish_with(&format!("{input}.a"), b"\xff", &[("n", "1"), ("Nats-Msg-Id", "of the first")]);
     client.publish(&format!("{input}.b.c"), "plain");
     folder.run(true);
@@ -127,7 +99,7 @@ fn a_batch_query_reads_a_stream_from_beginning_to_end_once() {
         client.publish(&format!("{input}.eu.{number}"), "home");
     }
     let query = VISITS.replace("output_mode = \"update\"", "output_mode = \"complete\"");
-    let folder = Folder::new(&query, &input, &output);
+    let folder = query_file(&query, &input, &output);
     let session = Session::new().unwrap();
     let summary = run_batch_query(&session, &folder.spec(), &StopSignal::new()).unwrap().unwrap();
     assert_eq!((summary.rows_in, summary.rows_out), (vec![("clicks".to_owned(), 5)], 1));

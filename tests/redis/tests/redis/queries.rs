@@ -1,43 +1,14 @@
 //! Query files from Redis to Redis: the file, what goes in, and what must come out.
 
+use databases_tests::QueryFile;
 use millstream_common::StopSignal;
+use millstream_runtime::Session;
 use millstream_runtime::batch_query::run_batch_query;
-use millstream_runtime::query_file::{Overrides, load};
-use millstream_runtime::{Progress, QueryRun, QuerySpec, Session};
 use redis_tests::Redis;
-use tempfile::TempDir;
 
-/// A folder with a query file.
-struct Folder(TempDir);
-
-impl Folder {
-    /// `NAME` in the query stands for a name of this test, `URL` for the server.
-    fn new(query: &str, name: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let text = query.replace("NAME", name).replace("URL", Redis::shared().url());
-        std::fs::write(folder.path().join("query.toml"), text).unwrap();
-        Self(folder)
-    }
-
-    fn spec(&self) -> QuerySpec {
-        load(&self.0.path().join("query.toml"), None, &[], Overrides::default()).unwrap().spec
-    }
-
-    /// Runs what there is to run; with `restarting`, each batch in a life of its own.
-    fn run(&self, restarting: bool) -> Vec<Progress> {
-        let session = Session::new().unwrap();
-        let mut told = Vec::new();
-        let mut run = QueryRun::open(&session, self.spec(), StopSignal::new()).unwrap();
-        while let Some(progress) = run.run_next().unwrap() {
-            told.push(progress);
-            if restarting {
-                run.close();
-                run = QueryRun::open(&session, self.spec(), StopSignal::new()).unwrap();
-            }
-        }
-        run.close();
-        told
-    }
+/// The query of a file, where `NAME` stands for a name of this test and `URL` for the server.
+fn query_file(query: &str, name: &str) -> QueryFile {
+    QueryFile::new(&query.replace("NAME", name).replace("URL", Redis::shared().url()))
 }
 
 const VISITS: &str = r#"
@@ -75,7 +46,7 @@ fn visits_are_counted_from_a_stream_into_hashes_with_and_without_restarts() {
         ] {
             client.ask(&format!("XADD {name}-clicks {id} {fields}"));
         }
-        let told = Folder::new(VISITS, &name).run(restarting);
+        let told = query_file(VISITS, &name).run(restarting);
         assert_eq!(told.iter().map(|progress| progress.num_input_rows).collect::<Vec<_>>(), [2, 2, 1]);
         let source = &told[0].sources[0];
         assert!(source.description.contains(&format!("RedisStreams[{name}-clicks at redis://")), "{source:?}");
@@ -118,7 +89,7 @@ fn windows_over_the_times_of_ids_go_from_two_streams_into_a_third() {
     let redis = Redis::shared();
     let mut client = redis.client();
     let name = redis.name("windows");
-    let folder = Folder::new(WINDOWS, &name);
+    let folder = query_file(WINDOWS, &name);
     for (stream, id, fields) in [
         ("a", "1000-0", "sensor one heat 10"),
         ("b", "2000-0", "sensor two heat 7"),
@@ -152,7 +123,7 @@ fn a_batch_query_reads_streams_from_beginning_to_end_once() {
     for number in 0..5 {
         client.ask(&format!("XADD {name}-clicks {}-0 page home n {number}", number + 1));
     }
-    let folder = Folder::new(&VISITS.replace("output_mode = \"update\"", "output_mode = \"complete\""), &name);
+    let folder = query_file(&VISITS.replace("output_mode = \"update\"", "output_mode = \"complete\""), &name);
     let session = Session::new().unwrap();
     let summary = run_batch_query(&session, &folder.spec(), &StopSignal::new()).unwrap().unwrap();
     assert_eq!((summary.rows_in, summary.rows_out), (vec![("clicks".to_owned(), 5)], 1));
