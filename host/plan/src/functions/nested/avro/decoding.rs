@@ -2,7 +2,11 @@
 //!
 //! Only where a row fails, those of its hundred are decoded one by one: what a row does to the decoder ends with it. Decoders
 //! are kept for the next batch, one for each thread that decodes at once.
+//!
+//! A value is what the schema says; bytes behind it are not looked at, as in Spark: a writer whose schema has new fields at the
+//! end is read all the same.
 
+use super::super::lists::record;
 use arrow::array::{ArrayRef, UInt32Array, new_null_array};
 use arrow::compute::{cast, concat, take};
 use arrow::datatypes::{DataType, Field};
@@ -10,7 +14,7 @@ use arrow_avro::reader::{Decoder, ReaderBuilder};
 use arrow_avro::schema::{AvroSchema, Fingerprint, FingerprintAlgorithm, SchemaStore};
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
 use datafusion::error::DataFusionError;
-use millstream_client::schema_registry::{HEADER, header};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How many rows share a builder.
@@ -18,9 +22,10 @@ const CHUNK: usize = 128;
 
 /// How the values of one schema are decoded.
 pub(super) struct Decoding {
-    /// What the decoder wants to see before each value.
-    header: [u8; HEADER],
-    id: u32,
+    /// What the decoder wants to see before each value: a zero and the number that it knows the schema by. Nobody can guess it,
+    /// so no bytes behind a value are taken for the beginning of another.
+    header: [u8; 9],
+    number: u64,
     written: AvroSchema,
     wanted: Option<AvroSchema>,
     /// Decoders that nobody uses now.
@@ -28,12 +33,15 @@ pub(super) struct Decoding {
 }
 
 impl Decoding {
-    /// For values that were written with a schema, which has this number, and are read with another one if there is one.
+    /// For values that were written with a schema, and are read with another one if there is one.
     ///
     /// # Errors
     /// When the one schema cannot be read as the other.
-    pub(super) fn new(id: u32, written: AvroSchema, wanted: Option<AvroSchema>) -> Result<Self> {
-        let decoding = Self { header: header(id), id, written, wanted, idle: Mutex::default() };
+    pub(super) fn new(written: AvroSchema, wanted: Option<AvroSchema>) -> Result<Self> {
+        let number = RandomState::new().build_hasher().finish();
+        let mut header = [0; 9];
+        header[1..].copy_from_slice(&number.to_be_bytes());
+        let decoding = Self { header, number, written, wanted, idle: Mutex::default() };
         let decoder = decoding.decoder(CHUNK)?;
         decoding.put_back(decoder);
         Ok(decoding)
@@ -48,8 +56,8 @@ impl Decoding {
     }
 
     fn decoder(&self, rows: usize) -> Result<Decoder> {
-        let mut store = SchemaStore::new_with_type(FingerprintAlgorithm::Id);
-        let only = store.set(Fingerprint::Id(self.id), self.written.clone())?;
+        let mut store = SchemaStore::new_with_type(FingerprintAlgorithm::Id64);
+        let only = store.set(Fingerprint::Id64(self.number), self.written.clone())?;
         let mut builder =
             ReaderBuilder::new().with_batch_size(rows).with_writer_schema_store(store).with_active_fingerprint(only);
         if let Some(wanted) = &self.wanted {
@@ -79,12 +87,16 @@ impl Decoding {
                 column.push(chunk, values);
                 continue;
             }
+            let mut alone = self.decoder(1)?;
             for piece in chunk {
-                // What has failed is not used again.
-                let mut alone = self.decoder(1)?;
                 match self.values(&mut alone, std::slice::from_ref(piece)) {
                     Ok(value) => column.push(std::slice::from_ref(piece), value),
-                    Err(error) => malformed(piece.1, error)?,
+                    Err(error) => {
+                        malformed(piece.1, error)?;
+                        column.spoil(piece.0);
+                        // What has failed is not used again.
+                        alone = self.decoder(1)?;
+                    }
                 }
             }
             decoder = self.decoder(CHUNK)?;
@@ -99,8 +111,9 @@ impl Decoding {
             decoder.decode(&self.header).map_err(|error| exec_datafusion_err!("{error}"))?;
             let before = decoder.capacity();
             match decoder.decode(value) {
-                Ok(read) if read == value.len() && decoder.capacity() + 1 == before => {}
-                Ok(_) => return exec_err!("the value ends before the bytes do, or after them"),
+                // A decoder with room for more rows fails at what stands behind a value; one for a single row stops there.
+                Ok(_) if decoder.capacity() + 1 == before => {}
+                Ok(_) => return exec_err!("the bytes end before the value does"),
                 Err(error) => return exec_err!("{error}"),
             }
         }
@@ -118,29 +131,47 @@ pub(super) struct Column {
     places: Vec<Option<u32>>,
     came: u32,
     in_order: bool,
+    /// Rows whose bytes are malformed.
+    spoiled: Vec<usize>,
 }
 
 impl Column {
     /// A column of so many rows, which are null until their value comes.
     pub(super) fn new(rows: usize) -> Self {
-        Self { parts: Vec::new(), places: vec![None; rows], came: 0, in_order: true }
+        Self { parts: Vec::new(), places: vec![None; rows], came: 0, in_order: true, spoiled: Vec::new() }
+    }
+
+    /// Says that the bytes of a row are malformed.
+    pub(super) fn spoil(&mut self, row: usize) {
+        self.spoiled.push(row);
     }
 
     fn push(&mut self, pieces: &[(usize, &[u8])], values: ArrayRef) {
-        for (row, _) in pieces {
-            self.in_order &= *row == self.came as usize;
-            self.places[*row] = Some(self.came);
+        self.place(pieces.iter().map(|(row, _)| *row), values);
+    }
+
+    fn place(&mut self, rows: impl Iterator<Item = usize>, values: ArrayRef) {
+        for row in rows {
+            self.in_order &= row == self.came as usize;
+            self.places[row] = Some(self.came);
             self.came += 1;
         }
         self.parts.push(values);
     }
 
-    /// The column, in the type that the query was planned with.
+    /// The column, in the type that the query was planned with. Rows with malformed bytes are null, and where the type is a
+    /// struct, a struct of nulls (Spark's `AvroDataToCatalyst.nullResultRow`).
     ///
     /// # Errors
     /// When a part cannot become that.
-    pub(super) fn finish(self, output: &DataType) -> Result<ArrayRef> {
+    pub(super) fn finish(mut self, output: &DataType) -> Result<ArrayRef> {
         let rows = self.places.len();
+        let spoiled = std::mem::take(&mut self.spoiled);
+        if let (DataType::Struct(fields), false) = (output, spoiled.is_empty()) {
+            let nulls = fields.iter().map(|field| new_null_array(field.data_type(), spoiled.len())).collect();
+            let blank = record(fields, nulls, None, spoiled.len())?;
+            self.place(spoiled.into_iter(), blank);
+        }
         if self.parts.is_empty() {
             return Ok(new_null_array(output, rows));
         }

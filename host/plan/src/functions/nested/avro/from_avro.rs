@@ -2,8 +2,8 @@
 //! typed value.
 //!
 //! In mode FAILFAST, which is the default as in Spark, bytes that do not fit fail the query; in mode PERMISSIVE they are
-//! null. The option `avroSchema` names the schema to read with, when the bytes were written with an older one. Bytes that
-//! go on after the value are malformed too.
+//! null, and where the value is a record, a struct of nulls. The option `avroSchema` names the schema to read with, when the
+//! bytes were written with an older one.
 //!
 //! With a registry every value says by number what it was written with. The schema to read with, and so the type, is the
 //! one in `avroSchema`, or a version of the subject: that is settled when the query is planned.
@@ -47,14 +47,14 @@ fn prepare(asked: &Asked<'_>) -> Result<Arc<dyn Work>> {
     let refused = |error: DataFusionError| plan_datafusion_err!("[INVALID_AVRO_SCHEMA] `{name}`: {}", error.message());
     Ok(match meaning {
         Meaning::Schema(schema) => {
-            let decoding = Decoding::new(0, read(&name, schema)?, given).map_err(refused)?;
+            let decoding = Decoding::new(read(&name, schema)?, given).map_err(refused)?;
             let output = sql_type(&name, decoding.field()?.data_type())?;
             Arc::new(Plain { name, output, fail_fast, decoding })
         }
         Meaning::Subject { subject, address } => {
             let registry = Registry::new(subject, address, &options)?;
             let wanted = wanted(&name, &registry, &options, given)?;
-            let decoding = Decoding::new(0, wanted.clone(), Some(wanted.clone())).map_err(refused)?;
+            let decoding = Decoding::new(wanted.clone(), Some(wanted.clone())).map_err(refused)?;
             let output = sql_type(&name, decoding.field()?.data_type())?;
             Arc::new(Framed { name, output, fail_fast, registry, wanted, ready: Mutex::default() })
         }
@@ -113,7 +113,7 @@ fn malformed(name: &str, fail_fast: bool) -> impl FnMut(&[u8], DataFusionError) 
             return Ok(());
         }
         exec_err!(
-            "[MALFORMED_AVRO_MESSAGE] `{name}` cannot read {} bytes in mode FAILFAST: {}; with the option mode = PERMISSIVE they are null",
+            "[MALFORMED_AVRO_MESSAGE] `{name}` cannot read {} bytes in mode FAILFAST: {}; with the option mode = PERMISSIVE they are null, or a struct of nulls",
             bytes.len(),
             error.message()
         )
@@ -147,7 +147,7 @@ impl Framed {
         }
         let text = with_references(self.registry.client(), &schema)?;
         let made =
-            read(&self.name, &text).and_then(|written| Decoding::new(id, written, Some(self.wanted.clone()))).map_err(
+            read(&self.name, &text).and_then(|written| Decoding::new(written, Some(self.wanted.clone()))).map_err(
                 |error| exec_datafusion_err!("schema {id} cannot be read as the query wants it: {}", error.message()),
             );
         Ok(made.map(|made| {
@@ -163,19 +163,26 @@ impl Framed {
 
     fn decode(&self, group: &Group<'_>, column: &mut Column) -> Result<()> {
         let mut malformed = malformed(&self.name, self.fail_fast);
-        let mut all =
-            |error: DataFusionError| group.pieces.first().map_or(Ok(()), |(_, bytes)| malformed(bytes, error));
-        let Some(id) = group.id else {
-            return all(exec_datafusion_err!(
+        let unread = match group.id {
+            None => exec_datafusion_err!(
                 "they do not begin with a zero and the number of a schema, as values of a registry do"
-            ));
+            ),
+            Some(id) => match self.decoding(id)? {
+                Ok(decoding) => {
+                    return decoding.decode(&group.pieces, column, |bytes, error| {
+                        malformed(bytes, exec_datafusion_err!("they are no value of schema {id}: {}", error.message()))
+                    });
+                }
+                Err(error) => error,
+            },
         };
-        match self.decoding(id)? {
-            Ok(decoding) => decoding.decode(&group.pieces, column, |bytes, error| {
-                malformed(bytes, exec_datafusion_err!("they are no value of schema {id}: {}", error.message()))
-            }),
-            Err(error) => all(error),
+        if let Some((_, bytes)) = group.pieces.first() {
+            malformed(bytes, unread)?;
         }
+        for (row, _) in &group.pieces {
+            column.spoil(*row);
+        }
+        Ok(())
     }
 }
 

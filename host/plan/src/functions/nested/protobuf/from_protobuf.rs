@@ -8,6 +8,7 @@ use super::super::prepared::{Asked, PreparedDefinition, Work};
 use super::columns::{Cell, records};
 use super::descriptor::message;
 use super::options::Reading;
+use super::proto2::{has_demands, settle};
 use super::shape::{Record, record};
 use arrow::array::{Array, ArrayRef, AsArray, BinaryArray};
 use arrow::datatypes::DataType;
@@ -33,7 +34,8 @@ fn prepare(asked: &Asked<'_>) -> Result<Arc<dyn Work>> {
     let reading = Reading::new(asked, 2)?;
     let shape = record(asked.name, &message, &reading)?;
     let output = shape.data_type();
-    Ok(Arc::new(FromProtobuf { name: asked.name.to_owned(), message, shape, output, fail_fast: reading.fail_fast }))
+    let (name, is_demanding) = (asked.name.to_owned(), has_demands(&message));
+    Ok(Arc::new(FromProtobuf { name, message, shape, output, fail_fast: reading.fail_fast, is_demanding }))
 }
 
 /// How the messages of one call are read.
@@ -43,6 +45,8 @@ struct FromProtobuf {
     shape: Record,
     output: DataType,
     fail_fast: bool,
+    /// Whether the older syntax demands more of the messages than that they can be decoded.
+    is_demanding: bool,
 }
 
 impl Work for FromProtobuf {
@@ -54,10 +58,9 @@ impl Work for FromProtobuf {
         let bytes = values.as_binary::<i32>();
         let mut decoded = Vec::with_capacity(bytes.len());
         for value in bytes {
-            let message = value.map(|value| DynamicMessage::decode(self.message.clone(), value)).transpose();
-            decoded.push(match message {
+            decoded.push(match value.map(|value| self.decode(value)).transpose() {
                 Ok(message) => Ok(message),
-                Err(error) if self.fail_fast => return Err(self.malformed(&error)),
+                Err(reason) if self.fail_fast => return Err(self.malformed(&reason)),
                 Err(_) => Err(()),
             });
         }
@@ -78,6 +81,14 @@ impl Work for FromProtobuf {
 }
 
 impl FromProtobuf {
+    fn decode(&self, value: &[u8]) -> Result<DynamicMessage, String> {
+        let mut message = DynamicMessage::decode(self.message.clone(), value).map_err(|error| error.to_string())?;
+        if self.is_demanding {
+            settle(&mut message)?;
+        }
+        Ok(message)
+    }
+
     /// Finds those among the rows that have a value without a counterpart.
     fn one_by_one(&self, bytes: &BinaryArray, cells: &[Cell<'_>]) -> Result<ArrayRef> {
         debug_assert_eq!(bytes.len(), cells.len());

@@ -6,9 +6,10 @@
 //! the next start on.
 //!
 //! 1. `descriptor` finds the message, `options` says how it is read.
-//! 2. `shape` gives each of its fields a type of SQL, as Spark's guide to Protobuf data has it.
-//! 3. `columns` builds columns of many decoded messages, field by field.
-//! 4. `encoding` writes messages, field by field, in the order of the fields' numbers: the same value is always the same bytes.
+//! 2. `proto2` holds decoded messages of the older syntax against its rules.
+//! 3. `shape` gives each of its fields a type of SQL, as Spark's guide to Protobuf data has it.
+//! 4. `columns` builds columns of many decoded messages, field by field.
+//! 5. `encoding` writes messages, field by field, in the order of the fields' numbers: the same value is always the same bytes.
 //!
 //! Bytes are outside data: the library that decodes them limits how deep they nest.
 
@@ -17,6 +18,7 @@ mod descriptor;
 mod encoding;
 mod from_protobuf;
 mod options;
+mod proto2;
 mod shape;
 mod to_protobuf;
 mod wire;

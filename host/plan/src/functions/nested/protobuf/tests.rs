@@ -231,3 +231,36 @@ fn the_descriptor_set_may_be_bytes_and_must_be_one() {
     let unknown = format!("from_protobuf(X'', 'Person', '{}', map('depth', '1'))", set());
     assert!(error_of(&unknown).contains("recursive.fields.max.depth"));
 }
+
+#[test]
+fn messages_of_the_older_syntax_keep_its_rules_as_in_java() {
+    let parts = ["id", "state", "history", "leg", "orders"];
+    let permissive = [("mode", "PERMISSIVE")];
+    let whole = json!({
+        "id": 3, "state": "SENT", "history": ["OPEN", "SENT"], "orders": [{"id": 1, "state": "new", "amount": null}],
+        "leg": {"state": null, "history": ["SENT"], "by_day": {"mon": "OPEN"}},
+    });
+    assert_eq!(fields_of(&reading("parcel", "old.Parcel", &[]), &parts), whole);
+    // Google's own implementation leaves the same values out.
+    let mut inside = whole;
+    inside["leg"]["history"] = json!(["SENT", "OPEN"]);
+    assert_eq!(fields_of(&reading("parcel_of_another_state_inside", "old.Parcel", &[]), &parts), inside);
+    for (message, field) in
+        [("parcel_of_another_state", "state"), ("parcel_with_another_state_among_others", "history")]
+    {
+        let error = error_of(&reading(message, "old.Parcel", &[]));
+        assert!(error.contains(&format!("`old.Parcel.{field}` has no value 9")), "{error}");
+        assert_eq!(value_of(&format!("{}.id", reading(message, "old.Parcel", &permissive))), Value::Null);
+    }
+    for (bytes, name, missing) in [
+        ("", "old.Order", "old.Order.id"),
+        ("1001", "old.Parcel", "old.Parcel.id"),
+        ("08032A00", "old.Parcel", "old.Order.id"),
+    ] {
+        let call = |options: &str| format!("from_protobuf(X'{bytes}', '{name}', '{}'{options})", set());
+        let error = error_of(&call(""));
+        assert!(error.contains("MALFORMED_PROTOBUF_MESSAGE"), "{error}");
+        assert!(error.contains(&format!("`{missing}` is missing")), "{error}");
+        assert_eq!(value_of(&format!("{}.id", call(", map('mode', 'PERMISSIVE')"))), Value::Null);
+    }
+}
