@@ -2,13 +2,42 @@
 //!
 //! One for each thing that is tried. The pauses grow to a second; whoever asks the query to stop ends them at once.
 //!
-//! It tries nothing itself, and does not know which errors time mends.
+//! What is tried, and over which connection, is the caller's; which errors time mends the errors say themselves.
 
-use millstream_common::StopSignal;
+use millstream_common::{StopSignal, describe_chain};
 use std::time::{Duration, Instant};
 
 /// How often who waits looks whether to stop.
 const NAP: Duration = Duration::from_millis(50);
+
+/// An error that may pass.
+pub trait Transient: std::error::Error + 'static {
+    /// Whether the same may go well a little later, over a new connection.
+    fn is_transient(&self) -> bool;
+}
+
+/// Tries until it goes well, or fails in a way that time does not mend, or has taken as long as `limit`, or is to stop.
+/// `who` is what waits for its server, for the log. A failed attempt must leave no connection to the next.
+///
+/// # Errors
+/// That of the last attempt.
+pub fn patiently<T, E: Transient>(
+    who: &str,
+    (stop, limit): (&StopSignal, Duration),
+    mut attempt: impl FnMut() -> Result<T, E>,
+) -> Result<T, E> {
+    let mut patience = Patience::new(stop, limit);
+    loop {
+        let error = match attempt() {
+            Err(error) => error,
+            done => return done,
+        };
+        let warn = || tracing::warn!(who, error = describe_chain(&error), "the server is away; trying again");
+        if !patience.has_more(error.is_transient(), warn) {
+            return Err(error);
+        }
+    }
+}
 
 /// What is left of it.
 #[derive(Debug)]
@@ -78,5 +107,34 @@ mod tests {
         assert!(!has_more(&going, Duration::from_millis(50), true));
         assert!(!has_more(&stopping, minute, true));
         assert_eq!(warnings, 1, "only who tries again says so");
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("no")]
+    struct No {
+        is_transient: bool,
+    }
+
+    impl Transient for No {
+        fn is_transient(&self) -> bool {
+            self.is_transient
+        }
+    }
+
+    #[test]
+    fn only_what_time_may_mend_is_tried_again() {
+        let failing = |times: u32, is_transient: bool, stop: &StopSignal| {
+            let mut attempts = 0;
+            let result = patiently("test", (stop, Duration::from_secs(30)), || {
+                attempts += 1;
+                if attempts <= times { Err(No { is_transient }) } else { Ok(()) }
+            });
+            (result.is_ok(), attempts)
+        };
+        let (going, stopping) = (StopSignal::new(), StopSignal::new());
+        stopping.set();
+        assert_eq!(failing(1, true, &going), (true, 2));
+        assert_eq!(failing(1, false, &going), (false, 1));
+        assert_eq!(failing(1, true, &stopping), (false, 1));
     }
 }

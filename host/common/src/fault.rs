@@ -37,6 +37,11 @@ impl Fault {
 pub trait Hint: std::error::Error {
     /// Who must act.
     fn fault(&self) -> Fault;
+    /// Whether the same batch may go well when it is simply run again. What is outside may come back; not so where it
+    /// was already waited for as long as the options say.
+    fn may_pass(&self) -> bool {
+        self.fault() == Fault::Outside
+    }
     /// What to do next, in the imperative; `None` when the message says it all.
     fn hint(&self) -> Option<String> {
         None

@@ -47,6 +47,10 @@ impl Hint for Hinted {
         self.0.fault()
     }
 
+    fn may_pass(&self) -> bool {
+        self.0.may_pass()
+    }
+
     fn hint(&self) -> Option<String> {
         self.0.hint()
     }

@@ -5,7 +5,7 @@
 
 use crate::Time;
 use millstream_checkpoint::CheckpointError;
-use millstream_common::{DurableError, Fault, Hint};
+use millstream_common::{DurableError, Fault, Hint, Panicked};
 use millstream_source::SourceError;
 use millstream_state::StateError;
 use std::sync::Arc;
@@ -315,6 +315,15 @@ pub enum DStreamError {
         #[source]
         source: std::io::Error,
     },
+    /// A thread of the context panicked, outside of the program's functions.
+    #[error("the thread of {what} has failed")]
+    Panicked {
+        /// What it is for.
+        what: &'static str,
+        /// How.
+        #[source]
+        source: Panicked,
+    },
 }
 
 impl Hint for DStreamError {
@@ -331,6 +340,7 @@ impl Hint for DStreamError {
             | Self::InputWouldBeLost { .. }
             | Self::Differs { .. } => Fault::Query,
             Self::Received { .. } | Self::Thread { .. } => Fault::Outside,
+            Self::Panicked { .. } => Fault::Bug,
             Self::ReceivedDamaged { .. } | Self::Decode { .. } | Self::Foreign { .. } => Fault::Corrupt,
         }
     }
@@ -347,6 +357,7 @@ impl Hint for DStreamError {
             }
             Self::InputWouldBeLost { .. } => "give the input back, or start a new checkpoint",
             Self::Differs { .. } => "take what the checkpoint was made with, or start a new checkpoint",
+            Self::Panicked { .. } => "start the program again: it goes on after the last batch that is done",
             Self::Decode { .. } => "give a type whose fields change another name, and start a new checkpoint",
             _ => return None,
         };

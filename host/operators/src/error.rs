@@ -126,6 +126,13 @@ impl Hint for OperatorError {
         }
     }
 
+    fn may_pass(&self) -> bool {
+        match self {
+            Self::Outside { source, .. } => source.may_pass(),
+            other => other.fault() == Fault::Outside,
+        }
+    }
+
     fn hint(&self) -> Option<String> {
         match self {
             Self::OldRow { .. } => {

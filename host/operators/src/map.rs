@@ -13,8 +13,8 @@
 use crate::{BatchContext, Operator, OperatorError};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use millstream_common::guarded;
 use std::error::Error;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// A function from rows to rows.
@@ -72,23 +72,13 @@ impl Operator for MapBatches {
         if rows.num_rows() == 0 {
             return Ok(());
         }
-        let answer = catch_unwind(AssertUnwindSafe(|| (self.function)(rows.clone())))
-            .unwrap_or_else(|panic| Err(format!("it panicked: {}", panic_text(panic.as_ref())).into()));
+        let answer = guarded(|| (self.function)(rows.clone())).unwrap_or_else(|panicked| Err(panicked.into()));
         for rows in answer.map_err(|error| self.failed(error))? {
             if rows.num_rows() > 0 {
                 out.push(self.checked(&rows)?);
             }
         }
         Ok(())
-    }
-}
-
-/// What a panic says.
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
-    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
-        (Some(text), _) => text,
-        (_, Some(text)) => text,
-        _ => "without a word",
     }
 }
 

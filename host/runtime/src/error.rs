@@ -4,7 +4,7 @@ use crate::query::QueryChange;
 use crate::settings::SettingError;
 use crate::verdict::{Verdict, VerdictReport};
 use millstream_checkpoint::CheckpointError;
-use millstream_common::{BatchId, DurableError, Fault, Hint};
+use millstream_common::{BatchId, DurableError, Fault, Hint, Panicked};
 use millstream_operators::OperatorError;
 use millstream_plan::PlanError;
 use millstream_sink::SinkError;
@@ -112,6 +112,12 @@ pub enum RuntimeError {
     },
 }
 
+impl From<Panicked> for RuntimeError {
+    fn from(panicked: Panicked) -> Self {
+        Self::Thread { reason: panicked.to_string() }
+    }
+}
+
 impl Hint for RuntimeError {
     fn fault(&self) -> Fault {
         match self {
@@ -130,6 +136,15 @@ impl Hint for RuntimeError {
             Self::UnknownState { .. } => Fault::Corrupt,
             Self::Keep { .. } | Self::Control { .. } => Fault::Outside,
             Self::Thread { .. } => Fault::Bug,
+        }
+    }
+
+    fn may_pass(&self) -> bool {
+        match self {
+            Self::Source(error) => error.may_pass(),
+            Self::Sink(error) => error.may_pass(),
+            Self::Batch { source, .. } | Self::BatchQuery(source) => source.may_pass(),
+            other => other.fault() == Fault::Outside,
         }
     }
 
@@ -154,7 +169,38 @@ impl Hint for RuntimeError {
                 "the old component goes on; `millstream plugin check` shows the whole verdict without a swap".into(),
             ),
             Self::Invalid { hint, .. } | Self::Control { hint, .. } => hint.clone(),
-            Self::Setting(_) | Self::Keep { .. } | Self::Thread { .. } => None,
+            Self::Thread { .. } => Some("start the query again: it goes on where its checkpoint is".into()),
+            Self::Setting(_) | Self::Keep { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_common::Hinted;
+
+    #[test]
+    fn a_batch_is_run_again_for_what_may_come_back_and_not_for_what_was_decided() {
+        let gone = || SourceError::Unavailable {
+            name: "in".into(),
+            action: "list",
+            place: "s3://b/in".into(),
+            source: Box::new(std::io::Error::other("reset")),
+        };
+        let fenced = || SinkError::Fenced { sink: "postgresql".into(), place: "db/t".into(), batch: BatchId(3) };
+        let in_batch = |error: Hinted| RuntimeError::Batch {
+            batch: BatchId(3),
+            source: Box::new(OperatorError::Outside { operator: "f".into(), source: Box::new(error) }),
+        };
+        for (error, may_pass) in [
+            (gone().into(), true),
+            (fenced().into(), false),
+            (in_batch(Hinted::new(gone())), true),
+            (in_batch(Hinted::new(fenced())), false),
+        ] {
+            let error: RuntimeError = error;
+            assert_eq!((error.fault(), error.may_pass()), (Fault::Outside, may_pass), "{error:?}");
         }
     }
 }

@@ -276,6 +276,17 @@ impl Hint for SinkError {
         }
     }
 
+    /// The sinks of Kafka, databases, Redis, NATS and MQTT wait for their servers themselves; and what another run or a server's
+    /// loss has decided stays so until the next start.
+    fn may_pass(&self) -> bool {
+        match self {
+            Self::Database { .. } | Self::Redis { .. } | Self::Nats { .. } | Self::Mqtt { .. } => false,
+            Self::Kafka(error) => error.may_pass(),
+            Self::Fenced { .. } | Self::TakenOver { .. } | Self::WentBack { .. } | Self::Uncertain { .. } => false,
+            other => other.fault() == Fault::Outside,
+        }
+    }
+
     fn hint(&self) -> Option<String> {
         match self {
             Self::Plugin { source, .. } => match **source {

@@ -226,6 +226,15 @@ impl Hint for SourceError {
         }
     }
 
+    /// The sources of Kafka, databases, Redis, NATS and MQTT wait for their servers themselves.
+    fn may_pass(&self) -> bool {
+        match self {
+            Self::Kafka { source, .. } => source.may_pass(),
+            Self::Database { .. } | Self::Redis { .. } | Self::Nats { .. } | Self::Mqtt { .. } => false,
+            other => other.fault() == Fault::Outside,
+        }
+    }
+
     fn hint(&self) -> Option<String> {
         match self {
             Self::ForeignOffset { .. } => Some(

@@ -66,13 +66,9 @@ pub(crate) fn run(arguments: RunArguments) -> Result<(), Failure> {
 
     let outcome = query.await_termination();
     drop(control);
-    let is_dead = query.is_active();
     let mut report = lock(&report);
     report.line.end();
     outcome.map_err(|error| failure(&error))?;
-    if is_dead {
-        return Err(RuntimeError::Thread { reason: "it ended without a word".into() }.into());
-    }
     if !arguments.quiet {
         let word = if signals.is_stopping() { "stopped" } else { "done" };
         output::note(&format!("{word:<11} {} in {:.1} s", report.summary(), began.elapsed().as_secs_f64()));

@@ -1,5 +1,6 @@
 //! What can go wrong with a database, in the words of neither.
 
+use crate::patience::Transient;
 use millstream_common::{Fault, Hint};
 
 /// A database could not be reached or did not do what it was asked.
@@ -109,9 +110,8 @@ pub enum DatabaseError {
     },
 }
 
-impl DatabaseError {
-    /// Whether the same may go well a little later, over a new connection.
-    pub fn is_transient(&self) -> bool {
+impl Transient for DatabaseError {
+    fn is_transient(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Lost { .. } | Self::Timeout { .. } | Self::Busy { .. })
     }
 }

@@ -212,6 +212,11 @@ impl Hint for KafkaError {
         }
     }
 
+    /// Brokers that are away were waited for.
+    fn may_pass(&self) -> bool {
+        matches!(self, Self::Failed { .. })
+    }
+
     fn hint(&self) -> Option<String> {
         match self {
             Self::Unreachable { servers, source, .. } if is_cut(&source.to_string()) => Some(format!(

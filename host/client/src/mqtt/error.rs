@@ -1,5 +1,6 @@
 //! What can go wrong with a broker of MQTT, and who must act.
 
+use crate::patience::Transient;
 use millstream_common::{Fault, Hint};
 
 /// A broker could not be reached or did not do what it was asked.
@@ -105,9 +106,8 @@ pub enum MqttError {
     },
 }
 
-impl MqttError {
-    /// Whether the same may go well a little later, over a new connection.
-    pub fn is_transient(&self) -> bool {
+impl Transient for MqttError {
+    fn is_transient(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Lost { .. } | Self::Timeout { .. } | Self::Busy { .. })
     }
 }

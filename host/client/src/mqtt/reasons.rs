@@ -106,6 +106,7 @@ impl MqttError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::patience::Transient;
     use rumqttc::v5::mqttbytes::QoS;
 
     #[test]

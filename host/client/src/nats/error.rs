@@ -1,6 +1,7 @@
 //! What can go wrong with NATS, and who must act.
 
 use crate::database::is_of_tls;
+use crate::patience::Transient;
 use async_nats::ConnectErrorKind;
 use millstream_common::{Fault, Hint};
 use serde::Deserialize;
@@ -170,11 +171,6 @@ impl ApiError {
 }
 
 impl NatsError {
-    /// Whether the same may go well a little later, over a new connection.
-    pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Unreachable { .. } | Self::Lost { .. } | Self::Timeout { .. } | Self::Busy { .. })
-    }
-
     /// What an error of JetStream means.
     pub(super) fn of_api(place: &str, error: ApiError) -> Self {
         let (place, text) = (place.to_owned(), error.description);
@@ -218,6 +214,12 @@ impl NatsError {
             _ if said.contains("nats: ") => Self::of_server(place, who, said.rsplit("nats: ").next().unwrap_or(&said)),
             _ => Self::Unreachable { place: owned, source: Box::new(error) },
         }
+    }
+}
+
+impl Transient for NatsError {
+    fn is_transient(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Lost { .. } | Self::Timeout { .. } | Self::Busy { .. })
     }
 }
 

@@ -1,6 +1,7 @@
 //! What can go wrong with Redis, and who must act.
 
 use crate::database::is_of_tls;
+use crate::patience::Transient;
 use ::redis::ErrorKind;
 use millstream_common::{Fault, Hint};
 
@@ -126,11 +127,6 @@ pub enum RedisError {
 }
 
 impl RedisError {
-    /// Whether the same may go well a little later, over a new connection.
-    pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Unreachable { .. } | Self::Lost { .. } | Self::Timeout { .. } | Self::Busy { .. })
-    }
-
     /// What an error that the server answered means, by its code.
     pub(super) fn of_server(place: &str, user: &str, code: &str, details: &str) -> Self {
         let (place, message) = (place.to_owned(), details.to_owned());
@@ -189,6 +185,12 @@ impl RedisError {
             ErrorKind::Parse => Self::Foreign { place: owned, reason: said },
             _ => Self::Unreachable { place: owned, source: Box::new(error) },
         }
+    }
+}
+
+impl Transient for RedisError {
+    fn is_transient(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Lost { .. } | Self::Timeout { .. } | Self::Busy { .. })
     }
 }
 

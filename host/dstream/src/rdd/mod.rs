@@ -24,8 +24,7 @@ use crate::input::{KafkaOffsetRange, partitions_of};
 use crate::lock::locked;
 use crate::{Data, JobError};
 use millstream_checkpoint::OffsetRange;
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use millstream_common::Panicked;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -159,13 +158,7 @@ pub(crate) fn default_workers() -> usize {
 
 /// Runs a function of the program; a panic is a failure.
 pub(crate) fn guarded<R>(work: impl FnOnce() -> Result<R, JobError>) -> Result<R, JobError> {
-    catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|panic| Err(JobError::Panicked { message: last_words(&*panic) }))
-}
-
-fn last_words(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it left no message".to_owned())
+    millstream_common::guarded(work).unwrap_or_else(|Panicked { message }| Err(JobError::Panicked { message }))
 }
 
 /// Does the tasks `0..count` on at most `workers` threads; the first failure, by number, is the answer. Threads live as

@@ -7,12 +7,17 @@
 use super::Engine;
 use crate::DStreamError;
 use crate::lock::locked;
+use millstream_common::guarded;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 /// The longest that the timer waits before it looks at the clock again: it may be one that a test moves.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
+
+/// What the two threads are for.
+const TIMER: &str = "the timer";
+const BATCHES: &str = "the batches";
 
 /// What was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,20 +62,24 @@ impl Control {
         let (control, theirs) = (Arc::clone(self), Arc::clone(engine));
         let runner = move || {
             control.run(&theirs);
-            theirs.close();
-            at_end();
+            control.or_fail(BATCHES, || theirs.close());
+            control.or_fail(BATCHES, at_end);
             control.end();
         };
         let (control, theirs) = (Arc::clone(self), Arc::clone(engine));
-        let timer = move || control.cut(&theirs);
+        let timer = move || {
+            control.or_fail(TIMER, || control.cut(&theirs));
+            control.lock().is_cut_out = true;
+            control.changed.notify_all();
+        };
         let spawn = |name: &str| std::thread::Builder::new().name(name.to_owned());
         let failed = |what| move |source| DStreamError::Thread { what, source };
-        let timer = spawn("dstream-timer").spawn(timer).map_err(failed("the timer"))?;
+        let timer = spawn("dstream-timer").spawn(timer).map_err(failed(TIMER))?;
         let runner = match spawn("dstream-runner").spawn(runner) {
             Ok(runner) => runner,
             Err(error) => {
                 self.wish(Wish::Now);
-                return Err(failed("the batches")(error));
+                return Err(failed(BATCHES)(error));
             }
         };
         self.lock().own_threads = vec![timer.thread().id(), runner.thread().id()];
@@ -123,12 +132,27 @@ impl Control {
                 drop(self.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner));
             }
         }
-        self.lock().is_cut_out = true;
-        self.changed.notify_all();
     }
 
-    /// The runner: runs what is cut until nothing more comes.
+    /// The runner: runs what is cut until nothing more comes, and waits for the timer.
     fn run(&self, engine: &Engine) {
+        self.or_fail(BATCHES, || self.run_all(engine));
+        self.wish(Wish::Now);
+        let mut state = self.lock();
+        while !state.is_cut_out {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Does the work of a thread; a panic ends the run, and must not leave anybody waiting.
+    fn or_fail(&self, what: &'static str, work: impl FnOnce()) {
+        if let Err(source) = guarded(work) {
+            self.lock().failure.get_or_insert(DStreamError::Panicked { what, source });
+            self.wish(Wish::Now);
+        }
+    }
+
+    fn run_all(&self, engine: &Engine) {
         loop {
             if self.lock().wish == Wish::Now {
                 break;
@@ -151,11 +175,6 @@ impl Control {
                     break;
                 }
             }
-        }
-        self.wish(Wish::Now);
-        let mut state = self.lock();
-        while !state.is_cut_out {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 

@@ -1,7 +1,10 @@
 //! What a context may and may not.
 
 use crate::harness::{World, alone, context, locked, pair, seconds, sorted};
+use millstream_common::{Clock, describe_chain};
 use millstream_dstream::{ContextState, DStreamError, RddQueue, Refusal, StreamingContext};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 fn refusal<T: std::fmt::Debug>(result: Result<T, DStreamError>) -> Refusal {
@@ -144,4 +147,36 @@ fn threads_run_batches_and_stop_gracefully() {
     context.stop(true);
     context.await_termination().unwrap();
     assert_eq!(context.state(), ContextState::Stopped);
+}
+
+/// A clock of the program that stops working.
+#[derive(Debug, Default)]
+struct BrokenClock {
+    is_broken: AtomicBool,
+}
+
+impl Clock for BrokenClock {
+    fn now_ms(&self) -> i64 {
+        assert!(!self.is_broken.load(Ordering::SeqCst), "the spring is broken");
+        0
+    }
+
+    fn sleep(&self, duration: Duration) {
+        std::thread::sleep(duration);
+    }
+}
+
+#[test]
+fn a_context_whose_thread_panics_ends_and_says_so() {
+    let _alone = alone();
+    let clock = Arc::new(BrokenClock::default());
+    let context = StreamingContext::with_clock(seconds(1), Arc::clone(&clock) as _).unwrap();
+    sorted(&context.queue_stream(&RddQueue::<i32>::new()).unwrap());
+    context.start().unwrap();
+    clock.is_broken.store(true, Ordering::SeqCst);
+    let error = context.await_termination().unwrap_err();
+    let text = describe_chain(&*error);
+    assert!(text.contains("the thread of the timer has failed: it panicked: the spring is broken"), "{text}");
+    assert_eq!(context.state(), ContextState::Stopped);
+    context.stop(true);
 }

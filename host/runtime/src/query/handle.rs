@@ -12,7 +12,7 @@ use crate::streams::StreamingQueryManager;
 use crate::verdict::{Question, Shadow, VerdictReport, judge};
 use crate::{QuerySpec, RuntimeError, Session};
 use millstream_checkpoint::Checkpoint;
-use millstream_common::{BatchId, Digest, Fault, Hint, QueryId, RunId, StopSignal, Trigger};
+use millstream_common::{BatchId, Digest, Fault, Hint, QueryId, RunId, StopSignal, Trigger, guarded};
 use millstream_state::{LogStore, MemoryBudget, StoreOptions};
 use millstream_wasm::{PluginHost, PluginSlot};
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often a batch is tried again when something outside is not available.
+/// How often a batch is tried again after an error that may pass.
 const OUTSIDE_RETRIES: u32 = 3;
 /// How long the first retry waits; each further one twice as long.
 const OUTSIDE_BACKOFF: Duration = Duration::from_millis(200);
@@ -143,20 +143,19 @@ impl StreamingQuery {
         let body = move || {
             let mut run = run;
             let (id, run_id) = (run.id, run.run_id);
-            let outcome = drive(&mut run, &shared, &mut listener, &of_session);
-            let error = match outcome {
-                Ok(()) => {
-                    run.close();
-                    None
-                }
+            // A panic, of the program's listener say, is a failure as any other: whoever waits must hear of it.
+            let driven = guarded(|| drive(&mut run, &shared, &mut listener, &of_session));
+            let error = match driven.unwrap_or_else(|panicked| Err(panicked.into())) {
+                Ok(()) => guarded(|| run.close()).err().map(|panicked| Arc::new(panicked.into())),
                 Err(error) => {
-                    let error = Arc::new(error);
                     run.swaps.close("the query has failed");
-                    shared.update(|shown| shown.error = Some(Arc::clone(&error)));
-                    drop(run);
-                    Some(error)
+                    if let Err(panicked) = guarded(|| drop(run)) {
+                        tracing::error!("what was left of the query could not be put away: {panicked}");
+                    }
+                    Some(Arc::new(error))
                 }
             };
+            shared.update(|shown| shown.error.clone_from(&error));
             // Whoever waited for the end finds it in the session as well.
             of_session.terminated(id, run_id, error);
             shared.update(|shown| {
@@ -475,10 +474,6 @@ impl StreamingQuery {
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         let mut shown = self.shared.lock();
         while !done(&shown) {
-            // A panic of the query's thread must not leave waiters behind.
-            if self.thread_is_dead() {
-                return done(&shown);
-            }
             let left = deadline.map_or(Duration::from_millis(200), |deadline| {
                 deadline.saturating_duration_since(Instant::now()).min(Duration::from_millis(200))
             });
@@ -488,13 +483,6 @@ impl StreamingQuery {
             shown = self.shared.changed.wait_timeout(shown, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         true
-    }
-
-    fn thread_is_dead(&self) -> bool {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        let dead = thread.as_ref().is_some_and(JoinHandle::is_finished);
-        drop(thread);
-        dead && self.shared.shown.try_lock().is_ok_and(|shown| !shown.is_over)
     }
 }
 
@@ -607,12 +595,12 @@ fn nap_until(run: &QueryRun, until_ms: i64) {
     }
 }
 
-/// Runs the next batch; what is not available outside is tried again, with growing pauses.
+/// Runs the next batch; after an error that may pass it is tried again, with growing pauses.
 fn run_with_retries(run: &mut QueryRun) -> Result<Option<Progress>, RuntimeError> {
     let mut pause = OUTSIDE_BACKOFF;
     for attempt in 1..=OUTSIDE_RETRIES {
         match run.run_next() {
-            Err(error) if error.fault() == Fault::Outside && !run.stop.is_set() => {
+            Err(error) if error.may_pass() && !run.stop.is_set() => {
                 let text = millstream_common::describe_chain(&error);
                 tracing::warn!("attempt {attempt} failed, trying again in {pause:?}: {text}");
                 nap_until(run, run.clock.now_ms() + pause.as_millis() as i64);

@@ -11,7 +11,7 @@ use super::listener::{
     QueryIdleEvent, QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent, StreamingQueryListener,
 };
 use crate::RuntimeError;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use millstream_common::guarded;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -103,12 +103,12 @@ fn deliver(event: &Event, listeners: &Listeners) {
     // A listener may add and remove listeners, so none is called under the lock.
     let listeners = lock(listeners).clone();
     for (_, listener) in listeners {
-        let called = catch_unwind(AssertUnwindSafe(|| match event {
+        let called = guarded(|| match event {
             Event::Started(event) => listener.on_query_started(event),
             Event::Progress(event) => listener.on_query_progress(event),
             Event::Idle(event) => listener.on_query_idle(event),
             Event::Terminated(event) => listener.on_query_terminated(event),
-        }));
+        });
         if called.is_err() {
             tracing::error!("a listener panicked");
         }

@@ -121,3 +121,25 @@ fn a_sink_of_the_program_takes_no_options() {
     let writer = world.stream("events").write_stream().foreach_batch(keep(&Seen::default()));
     assert!(writer.option("numRows", 3).start().is_err());
 }
+
+#[test]
+fn a_query_whose_thread_panics_has_failed_and_the_next_start_goes_on() {
+    let world = World::new();
+    let seen = Seen::default();
+    world.memory("events").add_data(events(&[(1, "a", 1)])).unwrap();
+    let start = |panics: bool| {
+        let writer = counts(&world).write_stream().output_mode(OutputMode::Update).trigger(Trigger::AvailableNow);
+        let writer = writer.option("checkpointLocation", world.checkpoint()).foreach_batch(keep(&seen));
+        writer.on_progress(Box::new(move |_| assert!(!panics, "nobody listens"))).start().unwrap()
+    };
+    let query = start(true);
+    let text = millstream_common::describe_chain(&*query.await_termination().unwrap_err());
+    assert!(text.contains("the query's thread failed: it panicked: nobody listens"), "{text}");
+    assert!(!query.is_active() && query.exception().is_some());
+    query.stop().unwrap_err();
+    assert!(world.session.streams().await_any_termination().is_err());
+    world.memory("events").add_data(events(&[(2, "a", 1)])).unwrap();
+    start(false).await_termination().unwrap();
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.iter().map(|(id, rows)| (*id, rows[1].as_str())).collect::<Vec<_>>(), [(0, "a | 1"), (1, "a | 2")]);
+}

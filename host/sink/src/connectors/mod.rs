@@ -1,6 +1,7 @@
 //! The connectors that every host has, one folder each; each passes the suite in
 //! [`contract`](crate::contract). Connectors know nothing of each other.
 
+mod attempt;
 pub mod console;
 mod database;
 pub mod delta;
@@ -47,14 +48,4 @@ impl SinkRegistry {
         }
         registry
     }
-}
-
-/// What the panic of a function of the program says.
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
-        (Some(text), _) => text,
-        (_, Some(text)) => text.as_str(),
-        _ => "without a word",
-    };
-    format!("it panicked: {text}")
 }

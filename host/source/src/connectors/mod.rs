@@ -3,6 +3,7 @@
 //! A folder holds the options of the connector (`config`), the source itself, and its tests; each passes the
 //! suite in [`contract`](crate::contract). Connectors know nothing of each other.
 
+mod attempt;
 mod database;
 pub mod delta;
 pub mod file;

@@ -1,10 +1,11 @@
 //! Query files from MQTT to MQTT: the file, what goes in, and what must come out.
 
-use databases_tests::QueryFile;
-use millstream_common::StopSignal;
-use millstream_runtime::Session;
+use databases_tests::{QueryFile, free_port};
+use millstream_common::{StopSignal, describe_chain};
 use millstream_runtime::batch_query::run_batch_query;
+use millstream_runtime::{Session, StreamingQuery};
 use mqtt_tests::Broker;
+use std::time::{Duration, Instant};
 
 /// The query of a file, where `NAME` stands for a name of this test and `URL` for the broker.
 fn query_file(query: &str, name: &str) -> QueryFile {
@@ -68,4 +69,17 @@ fn a_batch_query_reads_what_the_broker_keeps_of_old() {
     let folder = query_file(&query.replace("NAME/hot/' || sensor", "NAME/hot' || ''"), &name);
     let summary = run_batch_query(&Session::new().unwrap(), &folder.spec(), &StopSignal::new()).unwrap().unwrap();
     assert_eq!((summary.rows_in, summary.rows_out), (vec![("readings".to_owned(), 3)], 3));
+}
+
+#[test]
+fn a_query_waits_for_a_broker_as_long_as_its_options_say_and_no_longer() {
+    let query = HEAT.replace("URL\", qos = 2", "URL\", retryTimeout = \"2 seconds\"");
+    let query = query.replace("\"mqtt\"\noptions = { url = \"URL\", qos = 1, retain = true }", "\"noop\"");
+    let folder = QueryFile::new(&query.replace("URL", &format!("mqtt://127.0.0.1:{}", free_port())));
+    let begin = Instant::now();
+    let query = StreamingQuery::start(&Session::new().unwrap(), folder.spec(), None).unwrap();
+    let error = query.await_termination().unwrap_err();
+    assert!(describe_chain(&*error).contains("cannot reach `mqtt://127.0.0.1:"), "{}", describe_chain(&*error));
+    let waited = begin.elapsed();
+    assert!(Duration::from_secs(1) < waited && waited < Duration::from_secs(4), "it took {waited:?}");
 }

@@ -6,6 +6,7 @@ use super::dialect::{Dialect, Load, Session, TRUNCATE};
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Schema;
 use millstream_client::database::{DatabaseError, TableName};
+use millstream_client::patience::Transient;
 
 /// What the table is for the query.
 pub(super) enum Fit {

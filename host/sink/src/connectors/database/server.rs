@@ -2,9 +2,9 @@
 
 use super::config::DatabaseConfig;
 use super::dialect::{Dialect, Session};
+use crate::connectors::attempt::{Failure, patiently};
 use crate::{SinkError, SinkSpec};
 use millstream_client::database::DatabaseError;
-use millstream_client::patience::Patience;
 use millstream_common::StopSignal;
 use std::sync::Arc;
 
@@ -14,24 +14,6 @@ pub(super) struct Server {
     pub(super) config: DatabaseConfig,
     stop: StopSignal,
     session: Option<Box<dyn Session>>,
-}
-
-/// Why an attempt failed.
-pub(super) enum Failure {
-    Database(DatabaseError),
-    Sink(SinkError),
-}
-
-impl From<DatabaseError> for Failure {
-    fn from(error: DatabaseError) -> Self {
-        Self::Database(error)
-    }
-}
-
-impl From<SinkError> for Failure {
-    fn from(error: SinkError) -> Self {
-        Self::Sink(error)
-    }
 }
 
 impl Server {
@@ -70,31 +52,11 @@ impl Server {
     pub(super) fn patiently<T>(
         &mut self,
         action: &'static str,
-        mut attempt: impl FnMut(&mut Self) -> Result<T, Failure>,
+        mut attempt: impl FnMut(&mut Self) -> Result<T, Failure<DatabaseError>>,
     ) -> Result<T, SinkError> {
-        let mut patience = Patience::new(&self.stop, self.config.retry);
-        loop {
-            let error = match attempt(self) {
-                Ok(value) => return Ok(value),
-                Err(Failure::Sink(error)) => {
-                    self.session = None;
-                    return Err(error);
-                }
-                Err(Failure::Database(error)) => error,
-            };
-            self.session = None;
-            let warn = || {
-                let said = millstream_common::describe_chain(&error);
-                tracing::warn!(sink = self.dialect.format(), error = said, "the server is away; trying again");
-            };
-            if !patience.has_more(error.is_transient(), warn) {
-                return Err(SinkError::Database {
-                    sink: self.dialect.format().to_owned(),
-                    action,
-                    place: self.place(),
-                    source: Box::new(error),
-                });
-            }
-        }
+        let (sink, place, stop) = (self.dialect.format().to_owned(), self.place(), self.stop.clone());
+        let waiting = (&stop, self.config.retry);
+        let attempt = || attempt(self).inspect_err(|_| self.session = None);
+        patiently(&sink, waiting, attempt, |source| SinkError::Database { sink: sink.clone(), action, place, source })
     }
 }

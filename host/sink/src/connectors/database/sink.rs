@@ -3,7 +3,8 @@
 use super::book::{Book, Entry};
 use super::dialect::{Dialect, Load, LoadError};
 use super::fit::{Fit, check_keys, check_schema, compare, create, create_table};
-use super::server::{Failure, Server};
+use super::server::Server;
+use crate::connectors::attempt::Failure;
 use crate::{Guarantee, Sink, SinkBatch, SinkContext, SinkError, SinkFactory, SinkReport, SinkSpec};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -76,7 +77,7 @@ struct DatabaseSink {
 }
 
 /// Compares the columns with the table's, which is created if it is missing and that is wanted.
-fn prepare(server: &mut Server, batch: &SinkBatch<'_>) -> Result<Load, Failure> {
+fn prepare(server: &mut Server, batch: &SinkBatch<'_>) -> Result<Load, Failure<DatabaseError>> {
     let (dialect, config) = (Arc::clone(&server.dialect), server.config.clone());
     let session = server.session()?;
     let mut found = compare(dialect.as_ref(), &config, batch.schema, session)?;
@@ -100,7 +101,7 @@ fn transact(
     batch: &SinkBatch<'_>,
     load: &Load,
     (book, fence): (&Book, i64),
-) -> Result<bool, Failure> {
+) -> Result<bool, Failure<DatabaseError>> {
     let (dialect, place) = (Arc::clone(&server.dialect), server.place());
     let sink = || dialect.format().to_owned();
     let unfit = |reason: String| SinkError::Rows { sink: sink(), place: place.clone(), batch: batch.id, reason };
@@ -121,7 +122,7 @@ fn transact(
         session.run(&format!("DELETE FROM {}", load.table))?;
     }
     session.load(load, batch.rows).map_err(|error| match error {
-        LoadError::Database(error) => Failure::Database(error),
+        LoadError::Database(error) => Failure::Server(error),
         LoadError::Rows(reason) => Failure::Sink(unfit(reason)),
     })?;
     session.run(&book.add(dialect.as_ref(), batch.id))?;

@@ -5,7 +5,6 @@ use crate::{Guarantee, Sink, SinkBatch, SinkContext, SinkError, SinkFactory, Sin
 use arrow::array::RecordBatch;
 use millstream_common::{BatchId, OutputMode};
 use std::error::Error;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
 const NAME: &str = "foreach";
@@ -104,5 +103,5 @@ fn process(writer: &mut impl ForeachWriter, rows: &RecordBatch) -> Result<u64, F
 
 /// A panic of the program's code is a failure of its batch.
 fn guarded<T>(call: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(super::super::panic_text(panic.as_ref()).into()))
+    millstream_common::guarded(call).unwrap_or_else(|panicked| Err(panicked.into()))
 }

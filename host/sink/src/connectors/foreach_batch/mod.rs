@@ -12,9 +12,8 @@
 
 use crate::{Guarantee, Sink, SinkBatch, SinkContext, SinkError, SinkFactory, SinkReport, SinkSpec};
 use arrow::array::RecordBatch;
-use millstream_common::{BatchId, OutputMode};
+use millstream_common::{BatchId, OutputMode, guarded};
 use std::error::Error;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 const NAME: &str = "foreachBatch";
@@ -74,9 +73,8 @@ impl Sink for ForeachBatchSink {
         } else {
             batch.rows
         };
-        let answer = catch_unwind(AssertUnwindSafe(|| function(rows, batch.id)));
-        answer
-            .unwrap_or_else(|panic| Err(super::panic_text(panic.as_ref()).into()))
+        guarded(|| function(rows, batch.id))
+            .unwrap_or_else(|panicked| Err(panicked.into()))
             .map_err(|source| SinkError::Function { sink: NAME.into(), batch: batch.id, source })?;
         Ok(SinkReport { rows: batch.rows.iter().map(RecordBatch::num_rows).sum::<usize>() as u64 })
     }

@@ -4,12 +4,12 @@ use super::FORMAT;
 use super::columns::{Columns, Messages};
 use super::config::MqttConfig;
 use super::delivery::{At, Delivery};
+use crate::connectors::attempt::{Failure, patiently};
 use crate::{Guarantee, Sink, SinkBatch, SinkContext, SinkError, SinkFactory, SinkReport, SinkSpec};
 use arrow::datatypes::SchemaRef;
 use millstream_client::mqtt::packets::{Packet, PubRel, QoS};
 use millstream_client::mqtt::{Connection, Greeting, MqttError};
-use millstream_client::patience::Patience;
-use millstream_common::{OutputMode, StopSignal, describe_chain};
+use millstream_common::{OutputMode, StopSignal};
 use std::time::{Duration, Instant};
 
 /// How long one look for answers takes.
@@ -72,19 +72,9 @@ impl MqttSink {
         action: &'static str,
         mut attempt: impl FnMut(&mut Self) -> Result<T, MqttError>,
     ) -> Result<T, SinkError> {
-        let mut patience = Patience::new(&self.stop, self.config.retry);
-        loop {
-            let error = match attempt(self) {
-                Ok(value) => return Ok(value),
-                Err(error) => error,
-            };
-            self.connection = None;
-            let warn =
-                || tracing::warn!(sink = FORMAT, error = describe_chain(&error), "the broker is away; trying again");
-            if !patience.has_more(error.is_transient(), warn) {
-                return Err(SinkError::Mqtt { action, place: self.config.place(), source: Box::new(error) });
-            }
-        }
+        let (stop, retry, place) = (self.stop.clone(), self.config.retry, self.config.place());
+        let attempt = || attempt(self).inspect_err(|_| self.connection = None).map_err(Failure::Server);
+        patiently(FORMAT, (&stop, retry), attempt, |source| SinkError::Mqtt { action, place, source })
     }
 
     /// Sends what the broker does not have yet, and waits until it has all.

@@ -5,11 +5,11 @@ use super::book::{Begun, Book, Entry};
 use super::columns::Columns;
 use super::config::NatsConfig;
 use super::messages::Messages;
+use crate::connectors::attempt::{self, patiently};
 use crate::{Guarantee, Sink, SinkBatch, SinkContext, SinkError, SinkFactory, SinkReport, SinkSpec};
 use arrow::datatypes::{Schema, SchemaRef};
 use millstream_client::nats::{Connection, NatsError, Range, Retention, StreamState, matches};
-use millstream_client::patience::Patience;
-use millstream_common::{BatchId, Clock, Options, OutputMode, QueryId, StopSignal, SystemClock, describe_chain};
+use millstream_common::{BatchId, Clock, Options, OutputMode, QueryId, StopSignal, SystemClock};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -54,22 +54,7 @@ impl SinkFactory for NatsSinkFactory {
 }
 
 /// Why an attempt failed.
-pub(super) enum Failure {
-    Nats(NatsError),
-    Sink(SinkError),
-}
-
-impl From<NatsError> for Failure {
-    fn from(error: NatsError) -> Self {
-        Self::Nats(error)
-    }
-}
-
-impl From<SinkError> for Failure {
-    fn from(error: SinkError) -> Self {
-        Self::Sink(error)
-    }
-}
+pub(super) type Failure = attempt::Failure<NatsError>;
 
 /// What this run knows of the book.
 struct Page {
@@ -116,26 +101,16 @@ impl NatsSink {
         action: &'static str,
         mut attempt: impl FnMut(&mut Self) -> Result<T, Failure>,
     ) -> Result<T, SinkError> {
-        let mut patience = Patience::new(&self.stop, self.config.retry);
-        loop {
-            let failure = match attempt(self) {
-                Ok(value) => return Ok(value),
-                Err(failure) => failure,
-            };
-            self.connection = None;
-            if let Some(page) = &mut self.page {
-                page.is_doubtful = true;
-            }
-            let error = match failure {
-                Failure::Sink(error) => return Err(error),
-                Failure::Nats(error) => error,
-            };
-            let warn =
-                || tracing::warn!(sink = FORMAT, error = describe_chain(&error), "the server is away; trying again");
-            if !patience.has_more(error.is_transient(), warn) {
-                return Err(SinkError::Nats { action, place: self.config.place(), source: Box::new(error) });
-            }
-        }
+        let (stop, retry, place) = (self.stop.clone(), self.config.retry, self.config.place());
+        let attempt = || {
+            attempt(self).inspect_err(|_| {
+                self.connection = None;
+                if let Some(page) = &mut self.page {
+                    page.is_doubtful = true;
+                }
+            })
+        };
+        patiently(FORMAT, (&stop, retry), attempt, |source| SinkError::Nats { action, place, source })
     }
 
     /// The stream as it is now.

@@ -8,9 +8,10 @@ use crate::{Guarantee, Sink, SinkBatch, SinkContext, SinkError, SinkFactory, Sin
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
-use millstream_common::{BatchId, OutputMode, QueryId};
+use millstream_common::{BatchId, OutputMode, Panicked, QueryId};
 use millstream_wasm::{PluginSlot, SinkOutcome, SinkSignature, SinkTarget, WasmError, sink_fields};
 use serde_json::Value;
+use std::any::Any;
 use std::sync::Arc;
 
 /// Makes sinks over the plugins of one query.
@@ -125,9 +126,8 @@ impl PluginSink {
             return std::thread::scope(|scope| {
                 let threads: Vec<_> = (0..).zip(partitions).map(|part| scope.spawn(move || write(part))).collect();
                 let joined = threads.into_iter().map(|thread| {
-                    thread
-                        .join()
-                        .unwrap_or_else(|panic| Err(WasmError::Engine { reason: super::super::panic_text(&*panic) }))
+                    let reason = |panic: Box<dyn Any + Send>| Panicked::of(panic.as_ref()).to_string();
+                    thread.join().unwrap_or_else(|panic| Err(WasmError::Engine { reason: reason(panic) }))
                 });
                 joined.collect()
             });

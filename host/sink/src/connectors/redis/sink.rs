@@ -4,12 +4,12 @@ use super::FORMAT;
 use super::book::{Book, Entry};
 use super::config::{RedisConfig, Target};
 use super::rows::{Encoded, Pieces, encode};
+use crate::connectors::attempt::{self, patiently};
 use crate::{Guarantee, Sink, SinkBatch, SinkContext, SinkError, SinkFactory, SinkReport, SinkSpec};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use millstream_client::patience::Patience;
 use millstream_client::redis::{Commands, Connection, RedisError, Value};
-use millstream_common::{BatchId, OutputMode, StopSignal, describe_chain};
+use millstream_common::{BatchId, OutputMode, StopSignal};
 use std::collections::HashSet;
 
 /// How many keys are named in one command.
@@ -83,22 +83,7 @@ struct RedisSink {
 }
 
 /// Why an attempt failed.
-enum Failure {
-    Redis(RedisError),
-    Sink(SinkError),
-}
-
-impl From<RedisError> for Failure {
-    fn from(error: RedisError) -> Self {
-        Self::Redis(error)
-    }
-}
-
-impl From<SinkError> for Failure {
-    fn from(error: SinkError) -> Self {
-        Self::Sink(error)
-    }
-}
+type Failure = attempt::Failure<RedisError>;
 
 /// What became of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,23 +112,9 @@ impl RedisSink {
         action: &'static str,
         mut attempt: impl FnMut(&mut Self) -> Result<T, Failure>,
     ) -> Result<T, SinkError> {
-        let mut patience = Patience::new(&self.stop, self.config.retry);
-        loop {
-            let failure = match attempt(self) {
-                Ok(value) => return Ok(value),
-                Err(failure) => failure,
-            };
-            self.connection = None;
-            let error = match failure {
-                Failure::Sink(error) => return Err(error),
-                Failure::Redis(error) => error,
-            };
-            let warn =
-                || tracing::warn!(sink = FORMAT, error = describe_chain(&error), "the server is away; trying again");
-            if !patience.has_more(error.is_transient(), warn) {
-                return Err(SinkError::Redis { action, place: self.config.place(), source: Box::new(error) });
-            }
-        }
+        let (stop, retry, place) = (self.stop.clone(), self.config.retry, self.config.place());
+        let attempt = || attempt(self).inspect_err(|_| self.connection = None);
+        patiently(FORMAT, (&stop, retry), attempt, |source| SinkError::Redis { action, place, source })
     }
 
     /// Takes the book for this run.

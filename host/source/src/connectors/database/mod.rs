@@ -18,7 +18,7 @@ mod values;
 
 pub(crate) use change::{Change, ChangeColumns, Op, Transaction, admitted, updated};
 pub(crate) use error::failed;
-pub(crate) use link::{Connect, Link, patiently};
+pub(crate) use link::{Connect, Link};
 pub(crate) use options::{ChangeOptions, From, POSITIVE};
 pub(crate) use snapshot::SnapshotFiles;
 pub(crate) use stream::{Began, ChangeLog, ChangeStream, Fetched, Taken, WAY_OUT, change_columns, check_there, files};

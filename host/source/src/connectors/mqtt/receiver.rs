@@ -23,7 +23,7 @@ use millstream_client::mqtt::packets::{
     Filter, Packet, PubAck, PubComp, PubRec, Publish, QoS, RetainForwardRule, SubAck, Subscribe, Unsubscribe,
 };
 use millstream_client::mqtt::{Connection, Greeting, MqttError};
-use millstream_client::patience::{Patience, pause};
+use millstream_client::patience::{Patience, Transient, pause};
 use millstream_common::{StopSignal, describe_chain};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -7,7 +7,7 @@ use super::offset::Position;
 use super::outlook::{self, Outlook, is_old, outlook, removed, up_to};
 use super::sequences::Sequences;
 use super::starting::Start;
-use crate::connectors::database::patiently;
+use crate::connectors::attempt::patiently;
 use crate::{Offset, Source, SourceContext, SourceError, SourceFactory, SourceSpec, sealed};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -115,8 +115,8 @@ impl NatsSource {
         action: &str,
         mut question: impl FnMut(&Connection) -> Result<T, NatsError>,
     ) -> Result<T, SourceError> {
-        let stop = self.context.stop.clone();
-        patiently(&stop, || {
+        let (name, stop) = (self.name.clone(), self.context.stop.clone());
+        patiently(&name, &stop, || {
             let opened = match self.connection.take().filter(|connection| !connection.is_broken()) {
                 Some(connection) => Ok(connection),
                 None => Connection::open(&self.config.address, "millstream source", &stop),

@@ -8,7 +8,7 @@ use super::loss::{self, Loss};
 use super::offset::{self, Position, Positions};
 use super::outlook::{self, Outlook, outlook, shares, up_to};
 use super::pages::{Entry, PageSize, page};
-use crate::connectors::database::patiently;
+use crate::connectors::attempt::patiently;
 use crate::{Offset, Source, SourceContext, SourceError, SourceFactory, SourceSpec, sealed};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -96,8 +96,8 @@ impl RedisSource {
         stream: &str,
         mut question: impl FnMut(&mut Connection) -> Result<T, RedisError>,
     ) -> Result<T, SourceError> {
-        let stop = self.context.stop.clone();
-        patiently(&stop, || {
+        let (name, stop) = (self.name.clone(), self.context.stop.clone());
+        patiently(&name, &stop, || {
             let opened = match self.connection.take() {
                 Some(connection) => Ok(connection),
                 None => Connection::open(&self.config.address, "millstream source"),

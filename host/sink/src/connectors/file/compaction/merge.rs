@@ -10,12 +10,11 @@ use bytes::Bytes;
 use flate2::Compression as Level;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
-use millstream_common::{DurableError, DurableFiles};
+use millstream_common::{DurableError, DurableFiles, guarded};
 use orc_rust::{ArrowReaderBuilder as OrcReaderBuilder, TimestampPrecision};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::fmt::Display;
 use std::io::{BufReader, Cursor, Read, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Several files as one.
 #[derive(Debug)]
@@ -150,8 +149,7 @@ fn columns(
 
 /// All of a file, which has `rows` rows if that is known.
 fn decoded(decode: Decode, bytes: Bytes, rows: u64) -> Result<(SchemaRef, Vec<RecordBatch>), String> {
-    let decoded =
-        catch_unwind(AssertUnwindSafe(|| decode(bytes))).unwrap_or_else(|_| Err("its reader gave up".into()))?;
+    let decoded = guarded(|| decode(bytes)).unwrap_or_else(|_| Err("its reader gave up".into()))?;
     let found: u64 = decoded.1.iter().map(|batch| batch.num_rows() as u64).sum();
     match rows {
         0 => Ok(decoded),
