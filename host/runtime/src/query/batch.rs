@@ -15,7 +15,6 @@
 use super::canary;
 use super::fork::{Output, Ran};
 use super::input_digest;
-use super::late_rows;
 use super::output_digest::output_digest;
 use super::prepared;
 use super::progress::{
@@ -100,7 +99,7 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
     keep_dead_letters(run, entry, letters)?;
     let late = run.pipeline.take_late_rows();
     if let Some(sink) = &mut run.late_sink {
-        late_rows::write(sink.as_mut(), entry.batch, &late)?;
+        sink.write(entry.batch, &late)?;
     }
     timer.step(run, "addBatch");
 

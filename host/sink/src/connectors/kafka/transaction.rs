@@ -26,6 +26,10 @@ const CALL: Duration = Duration::from_secs(3);
 /// How long the last batch is asked for before a transaction that nobody will end is believed to hold it back.
 const HELD: Duration = Duration::from_secs(5);
 
+/// How long a marker is left as it is by batches without rows: brokers forget one that is never renewed, after a week, or after
+/// a day where they are older.
+const MARKED: Duration = Duration::from_secs(12 * 60 * 60);
+
 /// Writes batches as transactions of one query.
 pub(super) struct Transactions {
     config: KafkaConfig,
@@ -37,6 +41,8 @@ pub(super) struct Transactions {
     markers: Markers,
     /// The last batch that is written.
     last: Option<BatchId>,
+    /// When this run wrote a marker last.
+    marked: Option<Instant>,
     /// The writer is of no use any more.
     is_broken: bool,
     /// Another run has taken over; this one does nothing any more, for a new client would lock out the other.
@@ -49,8 +55,18 @@ impl Transactions {
         let run = Uuid::new_v4();
         let markers = Markers::new(&config, &terms, (query, run), false)?;
         let writer = connect(&config, &terms, query)?;
-        let mut transactions =
-            Self { config, terms, query, run, writer, markers, last: None, is_broken: false, is_over: false };
+        let mut transactions = Self {
+            config,
+            terms,
+            query,
+            run,
+            writer,
+            markers,
+            last: None,
+            marked: None,
+            is_broken: false,
+            is_over: false,
+        };
         transactions.last = transactions.last_committed()?;
         Ok(transactions)
     }
@@ -71,7 +87,7 @@ impl Transactions {
             None if batch.id > BatchId::FIRST && !self.terms.goes_on_without_marker => {
                 return Err(self.markers.lost(batch.id));
             }
-            Some(_) if rows == 0 => {
+            Some(_) if rows == 0 && self.marked.is_some_and(|at| at.elapsed() < MARKED) => {
                 // Nothing could be there twice.
                 self.last = Some(batch.id);
                 return Ok(0);
@@ -93,7 +109,7 @@ impl Transactions {
             pause(PAUSE * attempt, &self.config.stop);
             attempt += 1;
         }
-        self.last = Some(batch.id);
+        (self.last, self.marked) = (Some(batch.id), Some(Instant::now()));
         Ok(rows)
     }
 

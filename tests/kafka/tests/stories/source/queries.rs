@@ -2,8 +2,9 @@
 
 use super::records;
 use arrow::util::pretty::pretty_format_batches;
-use kafka_tests::Kafka;
+use kafka_tests::{Isolation, Kafka, Record};
 use millstream_common::{BatchId, Options, StopSignal, Trigger};
+use millstream_plan::EventTime;
 use millstream_runtime::batch_query::run_batch_query;
 use millstream_runtime::{QueryRun, QuerySpec, Session, StreamSpec, TableSpec};
 use millstream_sink::connectors::memory::MemorySinkTables;
@@ -96,4 +97,43 @@ fn a_topic_can_be_a_table_beside_a_stream() {
     let mut run = QueryRun::open(&session, spec, StopSignal::new()).unwrap();
     while run.run_next().unwrap().is_some() {}
     assert_eq!(answer(&tables, 0), ["0", "2"]);
+}
+
+#[test]
+fn late_records_go_to_a_topic_beside_the_result_both_exactly_once() {
+    let kafka = Kafka::shared();
+    let (input, counts, late) = (kafka.topic("timed", 1), kafka.topic("counts", 1), kafka.topic("late", 1));
+    let at = |minute: i64, value: &str| Record { timestamp: Some(minute * 60_000), ..Record::of(value) };
+    let told = |topic: &str| kafka.read(topic, Isolation::Committed).iter().map(Record::text).collect::<Vec<_>>();
+    let sink = |topic: &str| {
+        let options = Options::new().with("kafka.bootstrap.servers", kafka.bootstrap()).with("topic", topic);
+        SinkSpec { format: "kafka".into(), options }
+    };
+    let sql = "SELECT CAST(count(*) AS STRING) AS value FROM t GROUP BY window(timestamp, '1 minute')";
+    let folder = tempfile::tempdir().unwrap();
+    let options = [("subscribe", input.as_str()), ("startingOffsets", "earliest"), ("maxOffsetsPerTrigger", "2")];
+    let mut spec = spec(sql, source(kafka, "t", &options));
+    spec.streams[0].event_time = Some(EventTime { column: "timestamp".into(), delay_us: 0 });
+    spec.checkpoint = Some(folder.path().display().to_string());
+    (spec.sink, spec.late_rows, spec.trigger) = (sink(&counts), Some(sink(&late)), Trigger::AvailableNow);
+    kafka
+        .produce(&input, &[at(1, "a"), at(9, "b"), at(1, "too late"), at(19, "c"), at(2, "too late"), at(29, "d")])
+        .unwrap();
+    loop {
+        let mut run = QueryRun::open(&Session::new().unwrap(), spec.clone(), StopSignal::new()).unwrap();
+        let done = run.run_next().unwrap().is_none();
+        run.close();
+        if done {
+            break;
+        }
+    }
+    assert_eq!(told(&counts), ["1", "1", "1"]);
+    let rows = kafka.read(&late, Isolation::Committed);
+    assert!(rows.iter().all(|row| row.key.as_deref().is_some_and(|key| key.starts_with(b"aggregate"))), "{rows:?}");
+    let times: Vec<bool> = rows.iter().map(|row| row.text().contains("1970-01-01T00:0")).collect();
+    assert_eq!(times, [true, true], "{rows:?}");
+
+    spec.late_rows = Some(sink(&counts));
+    let error = QueryRun::open(&Session::new().unwrap(), spec, StopSignal::new()).map(drop).unwrap_err();
+    assert_eq!(error.to_string(), "late rows are to go where the result goes");
 }
