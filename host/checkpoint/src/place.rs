@@ -4,14 +4,13 @@ use crate::{CheckpointError, LocalFiles, ObjectFiles};
 use millstream_common::DurableFiles;
 use millstream_store::{open_store, without_secrets};
 use std::sync::Arc;
-use url::Url;
 
 /// Opens a place for durable files.
 ///
-/// A plain path or `file://` is a folder of this machine; `s3://`, `gs://`, `az://`, `hdfs://`, `memory://` and their
+/// A plain path, `file:` or `file://` is a folder of this machine; `s3://`, `gs://`, `az://`, `hdfs://`, `memory://` and their
 /// variants are object stores, for which `options` are credentials, region, name nodes and the like, with the names of the
 /// `object_store` crate (`aws_region`, `google_service_account`, …) or of Hadoop (`dfs.replication`, …). Memory is new and
-/// empty each time.
+/// empty each time. A path is taken as it is written: `%20` in it is these three characters.
 ///
 /// Nothing is written before the first file is.
 ///
@@ -26,16 +25,16 @@ pub fn open_files(url_or_path: &str, options: &[(String, String)]) -> Result<Arc
     if url_or_path.is_empty() {
         return Err(refused("it is empty".into()));
     }
-    if !url_or_path.contains("://") {
-        let files = LocalFiles::open(url_or_path).map_err(|error| refused(error.into()))?;
-        return Ok(Arc::new(files));
+    let folder = match url_or_path.split_once("://") {
+        None => Some(url_or_path.strip_prefix("file:").unwrap_or(url_or_path)),
+        Some(("file", path)) if path.starts_with('/') => Some(path),
+        Some(("file", _)) => return Err(refused("the URL names no folder of this machine".into())),
+        Some(_) => None,
+    };
+    if let Some(folder) = folder {
+        return Ok(Arc::new(LocalFiles::open(folder).map_err(|error| refused(error.into()))?));
     }
-    let url = Url::parse(url_or_path).map_err(|error| refused(error.into()))?;
-    if url.scheme() == "file" {
-        let path = url.to_file_path().map_err(|()| refused("the URL names no folder of this machine".into()))?;
-        return Ok(Arc::new(LocalFiles::open(path).map_err(|error| refused(error.into()))?));
-    }
-    let (store, prefix) = open_store(url.as_str(), options).map_err(|error| refused(error.into()))?;
-    let files = ObjectFiles::new(store, prefix, without_secrets(url.as_str()));
+    let (store, prefix) = open_store(url_or_path, options).map_err(|error| refused(error.into()))?;
+    let files = ObjectFiles::new(store, prefix, without_secrets(url_or_path));
     Ok(Arc::new(files.map_err(|error| refused(error.into()))?))
 }

@@ -2,7 +2,8 @@
 //!
 //! Checkpoints, files and tables of Delta Lake open what is not a folder of this machine here, and nowhere else:
 //! [`open_store`] makes the store of a location, [`is_stored`] says which locations have one, [`is_store_option`] which options
-//! a store knows. HDFS is a store of our own, behind the feature `hdfs`; the others are the `object_store` crate's.
+//! a store knows. Locations are taken as they are written ([`store_url`]). HDFS is a store of our own, behind the feature
+//! `hdfs`; the others are the `object_store` crate's.
 //!
 //! Rule of its life: opening asks nobody. Whether there is a server at the address, and whom it lets in, is told by the first
 //! question.
@@ -18,7 +19,7 @@ mod option;
 mod scheme;
 
 pub use error::StoreError;
-pub use location::without_secrets;
+pub use location::{split, store_url, without_secrets};
 pub use open::open_store;
 pub use option::{is_store_option, option_name};
 pub use scheme::{is_hdfs, is_stored, refusal};

@@ -1,6 +1,7 @@
 //! From a location to its store.
 
 use crate::error::StoreError;
+use crate::location::store_url;
 use crate::scheme::{is_hdfs, refusal};
 use object_store::ObjectStore;
 use object_store::path::Path;
@@ -9,7 +10,7 @@ use url::Url;
 
 /// Opens the store at a location, a URL; answers it with the path that the location has in it.
 ///
-/// The path is decoded: `%20` in the URL is a space in the store. `options` are credentials, region, name nodes and the like,
+/// The path is taken as it is written: `%20` in it is these three characters. (That of `https://` is decoded.) `options` are credentials, region, name nodes and the like,
 /// with the names of the `object_store` crate and, for HDFS, of Hadoop; those that the store does not know are passed over.
 /// Nobody is asked yet. A store of `memory://` is new and empty each time.
 ///
@@ -20,7 +21,7 @@ pub fn open_store(location: &str, options: &[(String, String)]) -> Result<(Arc<d
     if let Some(reason) = refusal(location) {
         return Err(StoreError::refused(reason));
     }
-    let url = Url::parse(location)?;
+    let url = store_url(location)?;
     if is_hdfs(location) {
         return open_hdfs(&url, options);
     }
@@ -47,8 +48,10 @@ mod tests {
 
     #[test]
     fn a_location_is_a_store_and_a_path_in_it() {
-        let (_, path) = open_store("memory:///a/b%20c", &[]).unwrap();
-        assert_eq!(path.as_ref(), "a/b c");
+        for written in ["a/b%20c", "a/b c", "100%", "a%2Fb", "ü"] {
+            let (_, path) = open_store(&format!("memory:///{written}/"), &[]).unwrap();
+            assert_eq!(path.as_ref(), written);
+        }
         let option = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let options = [option("aws_region", "eu-west-1"), option("dfs.replication", "2")];
         assert_eq!(open_store("s3://bucket/x/", &options).unwrap().1.as_ref(), "x");
@@ -56,7 +59,7 @@ mod tests {
 
     #[test]
     fn what_is_no_store_is_refused() {
-        for location in ["", "/a/b", "ftp://host/x", "http://host/x", "s3://", "://"] {
+        for location in ["", "/a/b", "ftp://host/x", "http://host/x", "s3://", "://", "s3://b/x?y", "s3://b/x#y"] {
             assert!(open_store(location, &[]).is_err(), "{location}");
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! Those of HDFS are Hadoop's and have a case; the others are the `object_store` crate's and have none.
 
-use crate::scheme::is_hdfs;
+use crate::location::split;
+use crate::scheme::{is_hdfs, is_stored};
 use object_store::aws::AmazonS3ConfigKey;
 use object_store::azure::AzureConfigKey;
 use object_store::gcp::GoogleConfigKey;
@@ -37,8 +38,10 @@ pub fn option_name(location: &str, name: &str) -> String {
     if is_hdfs(location) { name.to_owned() } else { name.to_ascii_lowercase() }
 }
 
+/// The URL of a location without its path, which may be a pattern; all of it where the path says which store it is.
 fn url_of(location: &str) -> Option<Url> {
-    if location.contains("://") { Url::parse(location).ok() } else { None }
+    let (authority, _) = split(location)?;
+    if is_stored(location) { Url::parse(&format!("{authority}/")).ok() } else { Url::parse(location).ok() }
 }
 
 #[cfg(test)]
@@ -52,6 +55,8 @@ mod tests {
             ("s3a://b/x", "AWS_Endpoint", true),
             ("s3://b/x", "allow_http", true),
             ("s3://b/x", "connect_timeout", true),
+            ("s3://b/100%/{a,b}/[^x]?", "aws_region", true),
+            ("s3://b/%ff", "aws_region", true),
             ("s3://b/x", "aws_regoin", false),
             ("s3://b/x", "google_service_account", false),
             ("s3://b/x", "dfs.replication", false),

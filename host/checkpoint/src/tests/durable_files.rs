@@ -88,7 +88,7 @@ fn object_files_can_be_used_and_dropped_inside_another_runtime() {
 fn locations_are_opened_by_their_scheme() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plain").display().to_string();
-    for location in [path.clone(), format!("file://{path}")] {
+    for location in [path.clone(), format!("file://{path}"), format!("file:{path}")] {
         let files = open_files(&location, &[]).unwrap();
         assert_eq!((files.location(), files.local_folder()), (path.clone(), Some(path.clone().into())));
     }
@@ -96,13 +96,22 @@ fn locations_are_opened_by_their_scheme() {
     let option = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     let options = [("aws_region", "eu-west-1"), ("aws_access_key_id", "k"), ("aws_secret_access_key", "s")];
     let options = options.map(|(key, value)| option(key, value));
-    let files = open_files("s3://user:secret@bucket/some/folder?x=1", &options).unwrap();
+    let files = open_files("s3://user:secret@bucket/some/folder", &options).unwrap();
     assert_eq!(files.location(), "s3://bucket/some/folder");
 }
 
 #[test]
+fn a_path_is_taken_as_it_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a%20b c").display().to_string();
+    let files = open_files(&format!("file://{path}"), &[]).unwrap();
+    assert_eq!((files.location(), files.local_folder()), (path.clone(), Some(path.into())));
+    assert_eq!(open_files("memory:///a%20b c", &[]).unwrap().location(), "memory:///a%20b c");
+}
+
+#[test]
 fn wrong_locations_are_refused_with_a_hint() {
-    for location in ["", "ftp://host/x", "s3:/", "file://host/x", "http://host/x", "://", "s3://"] {
+    for location in ["", "ftp://host/x", "s3:/", "file://host/x", "http://host/x", "://", "s3://", "memory:///x?y"] {
         match open_files(location, &[]) {
             // A single slash is a path, strange as it is.
             Ok(files) => assert_eq!(location, "s3:/", "{}", files.location()),

@@ -6,7 +6,7 @@ use delta_kernel::snapshot::SnapshotRef;
 use delta_kernel::{KernelError, KernelResult, Snapshot};
 use delta_kernel_default_engine::executor::tokio::TokioMultiThreadExecutor;
 use delta_kernel_default_engine::{DefaultEngine, DefaultEngineBuilder};
-use millstream_store::{open_store, without_secrets};
+use millstream_store::{open_store, store_url, without_secrets};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
@@ -37,12 +37,8 @@ impl DeltaTable {
         }
         let local = match location.split_once("://") {
             None => Some(location.strip_prefix("file:").unwrap_or(location).to_owned()),
-            Some(("file", _)) => {
-                let url = Url::parse(location).map_err(|error| refused(error.to_string()))?;
-                let path =
-                    url.to_file_path().map_err(|()| refused("the URL names no folder of this machine".into()))?;
-                Some(path.to_string_lossy().into_owned())
-            }
+            Some(("file", path)) if path.starts_with('/') => Some(path.to_owned()),
+            Some(("file", _)) => return Err(refused("the URL names no folder of this machine".into())),
             Some(_) => None,
         };
         let (url, store) = match &local {
@@ -52,17 +48,18 @@ impl DeltaTable {
                 (url, Arc::new(DurableStore::new()) as Arc<_>)
             }
             None => {
-                let mut url = Url::parse(location).map_err(|error| refused(error.to_string()))?;
+                // The kernel decodes the URL that it gets.
+                let mut url = store_url(location).map_err(|error| refused(error.to_string()))?;
                 if !url.path().ends_with('/') {
                     url.set_path(&format!("{}/", url.path()));
                 }
-                let (store, _) = open_store(url.as_str(), options).map_err(|error| refused(error.to_string()))?;
+                let (store, _) = open_store(location, options).map_err(|error| refused(error.to_string()))?;
                 (url, store)
             }
         };
         let place = match local {
             Some(_) => url.path().trim_end_matches('/').to_owned(),
-            None => without_secrets(url.as_str()),
+            None => without_secrets(location),
         };
         let runtime = Builder::new_multi_thread().worker_threads(2).thread_name("delta").enable_all().build();
         let runtime = runtime.map_err(|error| refused(error.to_string()))?;
@@ -206,7 +203,19 @@ mod tests {
         assert_eq!(table.url().as_str(), "file:///tmp/some%20where/");
         assert!(table.snapshot(None).unwrap().is_none());
         assert!(DeltaTable::open("", &[]).is_err());
+        assert!(DeltaTable::open("file://host/x", &[]).is_err());
         let error = DeltaTable::open("http://user:secret@host/x", &[]).unwrap_err();
         assert!(!error.to_string().contains("secret") && error.to_string().contains("put-if-absent"), "{error}");
+    }
+
+    #[test]
+    fn a_path_is_taken_as_it_is_written() {
+        for (location, url, place) in [
+            ("memory:///a%20b", "memory:///a%2520b/", "memory:///a%20b"),
+            ("file:///tmp/a%20b", "file:///tmp/a%2520b/", "/tmp/a%2520b"),
+        ] {
+            let table = DeltaTable::open(location, &[]).unwrap();
+            assert_eq!((table.url().as_str(), table.place()), (url, place));
+        }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Rule of its life: it never fails on data unless the mode says so. Source of the semantics: Spark's CSV
 //! reader with one record per line. Missing values are null, surplus ones are ignored; both make the record
-//! malformed for the modes that mind. The header is the business of whoever opens the file.
+//! malformed for the modes that mind. Nothing between separators is null; quotes around nothing are the empty text, which
+//! is null too unless another text means null. The header is the business of whoever opens the file.
 
 use super::column::{Column, Values};
 use super::error::{check_size, excerpt};
@@ -287,11 +288,12 @@ pub(crate) fn header_names(header: &[u8], options: &CsvOptions) -> Vec<String> {
     (0..record.len()).map(name).collect()
 }
 
-/// The values of one line as text; nothing for what is missing or the text that means null.
+/// The values of one line as text; nothing for what is missing, empty or the text that means null.
 pub(crate) fn line_values(line: &[u8], options: &CsvOptions) -> Vec<Option<String>> {
     let mut record = Record::default();
     record.split(line, options);
-    let value = |place| record.value(place).filter(|value| *value != options.null_value.as_slice());
+    let has_text = |value: &&[u8]| !value.is_empty() && *value != options.null_value.as_slice();
+    let value = |place| record.value(place).filter(has_text);
     (0..record.len()).map(|place| value(place).map(|value| String::from_utf8_lossy(value).into_owned())).collect()
 }
 
@@ -358,7 +360,13 @@ fn double(text: &str) -> Option<f64> {
 #[derive(Default)]
 struct Record {
     bytes: Vec<u8>,
-    ends: Vec<usize>,
+    ends: Vec<End>,
+}
+
+/// Where a value ends, and whether it stood in quotes.
+struct End {
+    at: usize,
+    is_quoted: bool,
 }
 
 impl Record {
@@ -366,11 +374,11 @@ impl Record {
         self.ends.len()
     }
 
-    /// The value at a place; `None` when the record has none there, or it is empty.
+    /// The value at a place; `None` when the record has none there, or nothing, not even quotes.
     fn value(&self, place: usize) -> Option<&[u8]> {
-        let end = *self.ends.get(place)?;
-        let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
-        (start < end).then(|| &self.bytes[start..end])
+        let end = self.ends.get(place)?;
+        let start = place.checked_sub(1).map_or(0, |before| self.ends[before].at);
+        (start < end.at || end.is_quoted).then(|| &self.bytes[start..end.at])
     }
 
     fn split(&mut self, line: &[u8], options: &CsvOptions) {
@@ -380,13 +388,13 @@ impl Record {
         let mut rest = line;
         loop {
             let quoted = options.quote.filter(|quote| rest.first() == Some(quote));
-            let taken = quoted.and_then(|quote| self.take_quoted(rest, quote, options));
-            let taken = taken.unwrap_or_else(|| {
+            let quoted = quoted.and_then(|quote| self.take_quoted(rest, quote, options));
+            let taken = quoted.unwrap_or_else(|| {
                 let end = rest.windows(separator.len()).position(|window| window == separator).unwrap_or(rest.len());
                 self.bytes.extend_from_slice(&rest[..end]);
                 end
             });
-            self.ends.push(self.bytes.len());
+            self.ends.push(End { at: self.bytes.len(), is_quoted: quoted.is_some() });
             if taken == rest.len() {
                 return;
             }
@@ -469,6 +477,19 @@ mod tests {
         assert_eq!(rows(&decoder(&strings(3), &options), "a||NA||\"x\""), ["a|-|\"x\""]);
         let tabs = Options::new().with("delimiter", "\\t").with("escape", "\"");
         assert_eq!(rows(&decoder(&strings(2), &tabs), "\"a\"\"b\"\tc"), ["a\"b|c"]);
+    }
+
+    #[test]
+    fn quotes_around_nothing_are_the_empty_text_where_another_text_means_null() {
+        let options = Options::new().with("nullValue", "NA").with("mode", "FAILFAST");
+        assert_eq!(rows(&decoder(&strings(3), &options), "\"\",,NA\n\"NA\",x,\"\"\n"), ["|-|-", "-|x|"]);
+        // It is no number.
+        let fields = [("i", DataType::Int32), ("_corrupt_record", DataType::Utf8)];
+        let numbers = decoder(&fields, &Options::new().with("nullValue", "NA"));
+        assert_eq!(rows(&numbers, "1\nNA\n\"\"\n"), ["1|-", "-|-", "-|\"\""]);
+        let options = CsvOptions::from_options("source `t`", &options).unwrap();
+        assert_eq!(line_values(b"\"\",,NA,1", &options), [None, None, None, Some("1".into())]);
+        assert_eq!(header_names(b"\"\",a,", &options), ["", "a", ""]);
     }
 
     #[test]

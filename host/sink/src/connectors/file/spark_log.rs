@@ -202,7 +202,7 @@ fn forget(files: &dyn DurableFiles, entries: &[(u64, bool)]) {
 fn root_uri(files: &dyn DurableFiles) -> String {
     match files.local_folder() {
         Some(folder) => format!("file://{}", quote(folder.to_string_lossy().trim_end_matches('/'))),
-        None => files.location().trim_end_matches('/').to_owned(),
+        None => quote(files.location().trim_end_matches('/')),
     }
 }
 

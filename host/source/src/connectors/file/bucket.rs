@@ -8,7 +8,7 @@
 //! Nothing is written but what the cleaner moves or deletes.
 
 use futures::TryStreamExt;
-use millstream_store::open_store;
+use millstream_store::{open_store, split};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{Error, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt};
@@ -30,6 +30,17 @@ pub(super) struct Bucket {
     store: Arc<dyn ObjectStore>,
     /// Scheme and bucket with a slash: what stands before every key.
     base: String,
+    /// For tests.
+    #[cfg(test)]
+    traffic: Mutex<Traffic>,
+}
+
+/// What was asked for and came of the content of objects: for tests.
+#[cfg(test)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Traffic {
+    pub(super) requests: u64,
+    pub(super) bytes: u64,
 }
 
 /// An object that was opened.
@@ -42,13 +53,6 @@ pub(super) struct Opened {
     pub(super) whole: Option<bytes::Bytes>,
 }
 
-/// Scheme and bucket with a slash, and the key.
-pub(super) fn split(location: &str) -> Option<(&str, &str)> {
-    let authority = location.find("://")? + 3;
-    let slash = location[authority..].find('/').map_or(location.len(), |at| authority + at);
-    Some((&location[..slash], location[slash..].trim_matches('/')))
-}
-
 impl Bucket {
     /// The bucket of a location.
     pub(super) fn open(
@@ -57,11 +61,16 @@ impl Bucket {
     ) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
         let (authority, _) = split(location).ok_or("it is no URL")?;
         let base = format!("{authority}/");
-        if let Some(name) = authority.strip_prefix("memory://") {
-            return Ok(Self { store: memory(name), base });
-        }
-        let (store, _) = open_store(&base, options)?;
-        Ok(Self { store, base })
+        let store = match authority.strip_prefix("memory://") {
+            Some(name) => memory(name),
+            None => open_store(&base, options)?.0,
+        };
+        Ok(Self {
+            store,
+            base,
+            #[cfg(test)]
+            traffic: Mutex::default(),
+        })
     }
 
     /// What stands before every key.
@@ -125,19 +134,25 @@ impl Bucket {
     /// Opens an object.
     pub(super) fn get(&self, key: Path) -> Result<Opened, Error> {
         let store = Arc::clone(&self.store);
-        wait(async move {
+        let opened = wait(async move {
             let got = store.get(&key).await?;
             let (bytes, tag) = (got.meta.size, got.meta.e_tag.clone());
             let whole = if bytes <= WHOLE_BYTES { Some(got.bytes().await?) } else { None };
             Ok(Opened { key, bytes, tag, whole })
-        })
+        })?;
+        #[cfg(test)]
+        self.count(opened.whole.as_ref());
+        Ok(opened)
     }
 
     /// A part of an object as it was when it was opened.
     pub(super) fn range(&self, object: &Opened, range: Range<u64>) -> Result<bytes::Bytes, Error> {
         let (store, key) = (Arc::clone(&self.store), object.key.clone());
         let options = GetOptions { range: Some(range.into()), if_match: object.tag.clone(), ..GetOptions::default() };
-        wait(async move { store.get_opts(&key, options).await?.bytes().await })
+        let bytes = wait(async move { store.get_opts(&key, options).await?.bytes().await })?;
+        #[cfg(test)]
+        self.count(Some(&bytes));
+        Ok(bytes)
     }
 
     /// Deletes an object; one that is gone is no error.
@@ -153,6 +168,19 @@ impl Bucket {
     pub(super) fn copy(&self, from: &Path, to: &Path) -> Result<(), Error> {
         let (store, from, to) = (Arc::clone(&self.store), from.clone(), to.clone());
         wait(async move { store.copy(&from, &to).await })
+    }
+
+    /// What was fetched until now: for tests.
+    #[cfg(test)]
+    pub(super) fn traffic(&self) -> Traffic {
+        *self.traffic.lock().unwrap()
+    }
+
+    #[cfg(test)]
+    fn count(&self, came: Option<&bytes::Bytes>) {
+        let mut traffic = self.traffic.lock().unwrap();
+        traffic.requests += 1;
+        traffic.bytes += came.map_or(0, |bytes| bytes.len() as u64);
     }
 
     /// Writes an object: for tests.

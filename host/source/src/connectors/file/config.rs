@@ -1,14 +1,14 @@
 //! The options of the file source, with Spark's names and defaults. Nothing is looked at here.
 
-use super::bucket::split;
+use super::compression::Compression;
+use super::patterns::{NameFilter, Places};
 use crate::decode::{CsvOptions, JsonOptions, scalar};
 use crate::{SourceError, SourceSpec};
-use arrow::datatypes::{FieldRef, Schema, SchemaRef};
-use glob::Pattern;
+use arrow::datatypes::{FieldRef, Fields, Schema, SchemaRef};
 use millstream_client::store_options::{store_option_names, store_options};
 use millstream_common::{Options, ReadLimit, duration};
-use millstream_store::{is_hdfs, is_stored, refusal};
-use std::path::{Path, PathBuf};
+use millstream_store::{is_hdfs, is_stored, refusal, split};
+use std::path::Path;
 use std::sync::Arc;
 
 /// What the files hold.
@@ -90,6 +90,8 @@ pub(super) struct FileConfig {
     pub(super) format: FileFormat,
     /// A folder, file or pattern: a path of this machine, or a location in an object store.
     pub(super) path: String,
+    /// What the path says.
+    pub(super) places: Places,
     /// How many parts of the path of a file stand above the folders whose names are columns.
     pub(super) base_depth: usize,
     pub(super) limit: ReadLimit,
@@ -99,7 +101,7 @@ pub(super) struct FileConfig {
     pub(super) max_file_age_ms: i64,
     pub(super) max_cached_files: usize,
     pub(super) discard_ratio: f64,
-    pub(super) name_filter: Option<Pattern>,
+    pub(super) name_filter: Option<NameFilter>,
     pub(super) modified_before_ms: Option<i64>,
     pub(super) modified_after_ms: Option<i64>,
     pub(super) recursive: bool,
@@ -115,6 +117,8 @@ pub(super) struct FileConfig {
     pub(super) data_schema: SchemaRef,
     /// The columns that stand in the names of folders.
     pub(super) partitions: Vec<FieldRef>,
+    /// The columns of the files that stand in the names of folders where there are such folders: all of them, or none.
+    pub(super) of_late_folders: Fields,
     /// Those of the files, then those of the folders.
     pub(super) schema: SchemaRef,
 }
@@ -159,7 +163,8 @@ impl FileConfig {
         let location = options.require(owner, "path")?;
         let store_options = only_known(owner, options, format, location)?;
         let path = place(owner, "path", location)?;
-        Pattern::new(&path).map_err(|error| Options::invalid(owner, "path", &path, &error.to_string()))?;
+        let places = Places::parse(&path).map_err(|reason| Options::invalid(owner, "path", &path, &reason))?;
+        let recursive = options.flag(owner, "recursiveFileLookup", false)?;
         let limit = limit(owner, options)?;
         let latest_first = options.flag(owner, "latestFirst", false)?;
         let by_name = options.flag(owner, "incrementalListing", false)?;
@@ -175,9 +180,10 @@ impl FileConfig {
         let empty: SchemaRef = Arc::new(Schema::empty());
         Ok(Self {
             format,
-            base_depth: base_depth(owner, options, &path)?,
-            clean: clean_source(owner, options, &path)?,
+            base_depth: base_depth(owner, options, (&path, &places), recursive)?,
+            clean: clean_source(owner, options, (&path, &places))?,
             path,
+            places,
             limit,
             latest_first,
             by_name,
@@ -185,10 +191,10 @@ impl FileConfig {
             max_file_age_ms,
             max_cached_files: options.parse(owner, "maxCachedFiles", "write a number of files")?.unwrap_or(10_000),
             discard_ratio: ratio(owner, options)?,
-            name_filter: pattern(owner, options)?,
+            name_filter: name_filter(owner, options)?,
             modified_before_ms: moment(owner, options, "modifiedBefore")?,
             modified_after_ms: moment(owner, options, "modifiedAfter")?,
-            recursive: options.flag(owner, "recursiveFileLookup", false)?,
+            recursive,
             decoding: decoding(owner, options, format)?,
             bad_files: bad_files(owner, options)?,
             ignore_missing: options.flag(owner, "ignoreMissingFiles", false)?,
@@ -199,6 +205,7 @@ impl FileConfig {
             store_options,
             data_schema: Arc::clone(&empty),
             partitions: Vec::new(),
+            of_late_folders: Fields::empty(),
             schema: empty,
         })
     }
@@ -206,6 +213,18 @@ impl FileConfig {
     /// Whether the files are objects.
     pub(super) fn is_stored(&self) -> bool {
         is_stored(&self.path)
+    }
+
+    /// Whether an empty file of this name has no rows, whatever its format. Spark cuts files into pieces, and an empty one has
+    /// none; a whole text and a compressed file are never cut.
+    pub(super) fn is_nothing_when_empty(&self, path: &str) -> bool {
+        match self.decoding {
+            Decoding::Text { whole: true, .. } => false,
+            Decoding::Text { .. } | Decoding::Json(_) | Decoding::Csv(_) => {
+                Compression::of(path) == Ok(Compression::Nothing)
+            }
+            Decoding::Parquet | Decoding::Avro | Decoding::Orc => true,
+        }
     }
 }
 
@@ -278,7 +297,8 @@ fn place(owner: &str, option: &str, text: &str) -> Result<String, SourceError> {
         return Ok(format!("{base}/{key}"));
     }
     let plain = match text.split_once("://") {
-        Some(("file", rest)) => rest,
+        Some(("file", rest)) if rest.starts_with('/') => rest,
+        Some(("file", _)) => return Err(invalid("a folder of this machine is file:///path")),
         Some(_) => {
             return Err(invalid(
                 "only folders of this machine, s3://, gs://, az://, hdfs:// and their like can be read",
@@ -293,18 +313,28 @@ fn place(owner: &str, option: &str, text: &str) -> Result<String, SourceError> {
     Ok(absolute.to_string_lossy().into_owned())
 }
 
-/// The parts of a path that are names.
-pub(super) fn parts(path: &str) -> impl Iterator<Item = &str> {
-    path.split('/').filter(|part| !part.is_empty())
-}
-
-fn base_depth(owner: &str, options: &Options, path: &str) -> Result<usize, SourceError> {
-    let Some(text) = options.get("basePath") else { return Ok(parts(path).count()) };
+fn base_depth(
+    owner: &str,
+    options: &Options,
+    (path, places): (&str, &Places),
+    recursive: bool,
+) -> Result<usize, SourceError> {
+    let invalid =
+        |option: &str, text: &str, reason: &str| SourceError::from(Options::invalid(owner, option, text, reason));
+    let Some(text) = options.get("basePath") else {
+        let reason = "its braces stand for folders of different depth; set basePath to the folder above them";
+        return match places.depth() {
+            // No folder is a column then.
+            None if recursive => Ok(0),
+            depth => depth.ok_or_else(|| invalid("path", path, reason)),
+        };
+    };
     let base = place(owner, "basePath", text)?;
-    if parts(&base).zip(parts(path)).any(|(base, path)| base != path) || parts(&base).count() > parts(path).count() {
-        return Err(Options::invalid(owner, "basePath", text, "the path does not lie below it").into());
+    let base = Places::parse(&base).map_err(|reason| invalid("basePath", text, &reason))?;
+    if !places.are_below(&base) {
+        return Err(invalid("basePath", text, "the path does not lie below it"));
     }
-    Ok(parts(&base).count())
+    base.depth().ok_or_else(|| invalid("basePath", text, "its braces stand for folders of different depth"))
 }
 
 fn limit(owner: &str, options: &Options) -> Result<ReadLimit, SourceError> {
@@ -346,10 +376,10 @@ fn ratio(owner: &str, options: &Options) -> Result<f64, SourceError> {
     Err(Options::invalid(owner, "discardCachedInputRatio", &ratio.to_string(), expected).into())
 }
 
-fn pattern(owner: &str, options: &Options) -> Result<Option<Pattern>, SourceError> {
+fn name_filter(owner: &str, options: &Options) -> Result<Option<NameFilter>, SourceError> {
     let Some(text) = options.get("pathGlobFilter") else { return Ok(None) };
-    let pattern = Pattern::new(text);
-    Ok(Some(pattern.map_err(|error| Options::invalid(owner, "pathGlobFilter", text, &error.to_string()))?))
+    let filter = NameFilter::parse(text);
+    Ok(Some(filter.map_err(|reason| Options::invalid(owner, "pathGlobFilter", text, &reason))?))
 }
 
 /// A point in time, in milliseconds.
@@ -360,7 +390,7 @@ fn moment(owner: &str, options: &Options, name: &str) -> Result<Option<i64>, Sou
     Ok(Some(micros.div_euclid(1000)))
 }
 
-fn clean_source(owner: &str, options: &Options, path: &str) -> Result<CleanSource, SourceError> {
+fn clean_source(owner: &str, options: &Options, (path, places): (&str, &Places)) -> Result<CleanSource, SourceError> {
     let value = options.get("cleanSource").unwrap_or("off");
     match value.to_ascii_lowercase().as_str() {
         "off" => Ok(CleanSource::Off),
@@ -374,22 +404,12 @@ fn clean_source(owner: &str, options: &Options, path: &str) -> Result<CleanSourc
                 return Err(invalid("it must be where the files are: on this machine, or in the same bucket"));
             }
             // Archived files keep their whole path below the archive; they must not come back as input.
-            let base = fixed_part(path);
-            if Path::new(&archive).starts_with(&base) || base.starts_with(&archive) {
+            let base = places.base();
+            if Path::new(&archive).starts_with(&base) || Path::new(&base).starts_with(&archive) {
                 return Err(invalid("it must not lie inside the folder that is read, nor around it"));
             }
             Ok(CleanSource::Archive(archive))
         }
         _ => Err(Options::invalid(owner, "cleanSource", value, "write off, archive or delete").into()),
     }
-}
-
-/// The longest leading part of a path without wildcards.
-pub(super) fn fixed_part(path: &str) -> PathBuf {
-    Path::new(path).components().take_while(|part| !is_glob(&part.as_os_str().to_string_lossy())).collect()
-}
-
-/// Whether a path has wildcards.
-pub(super) fn is_glob(path: &str) -> bool {
-    path.contains(['*', '?', '['])
 }

@@ -6,18 +6,19 @@
 use super::bucket::Bucket;
 use super::columnar;
 use super::compression::Compression;
-use super::config::{Decoding, FileConfig, FileFormat, fixed_part, is_glob, parts};
+use super::config::{Decoding, FileConfig, FileFormat};
 use super::input::InputFile;
 use super::listing::{self, FoundFile};
 use super::partitions;
+use super::patterns::parts;
 use crate::decode::inference::{CsvInference, JsonInference};
 use crate::decode::json::nullable;
 use crate::decode::{CsvDecoder, JsonDecoder, TextDecoder};
 use crate::{SourceError, SourceSpec};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
+use millstream_common::guarded;
 use std::fs;
 use std::io::Read;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -48,7 +49,13 @@ pub(super) fn resolve(
             return Err(fail(format!("column `{}` is declared twice", field.name())));
         }
     }
-    let partitions = partitions::columns(folders, &declared);
+    let mut partitions = partitions::columns(folders, &declared);
+    if config.format == FileFormat::Text && !config.recursive {
+        // A text file has one column: what else is declared can only stand in the names of folders.
+        let is_known = |field: &FieldRef| partitions.iter().any(|known| known.name() == field.name());
+        let others: Vec<FieldRef> = declared.iter().filter(|field| !is_known(field)).skip(1).cloned().collect();
+        partitions.extend(others);
+    }
     let is_of_folder =
         |field: &FieldRef| partitions.iter().any(|partition| partition.name().eq_ignore_ascii_case(field.name()));
     let data: SchemaRef = match (&spec.schema, config.format) {
@@ -67,6 +74,9 @@ pub(super) fn resolve(
     let data: SchemaRef = Arc::new(Schema::new(data));
     check(config, &data).map_err(fail)?;
     config.schema = Arc::new(Schema::new(data.fields().iter().chain(&partitions).cloned().collect::<Vec<_>>()));
+    if spec.schema.is_some() && config.format != FileFormat::Text && !config.recursive {
+        config.of_late_folders = data.fields().clone();
+    }
     config.data_schema = data;
     config.partitions = partitions;
     Ok(())
@@ -115,7 +125,7 @@ pub(super) fn folders(
     };
     match bucket {
         Some(bucket) => stored_folders(name, config, bucket, &mut see)?,
-        None => local_folders(config, &mut see),
+        None => local_folders(name, config, &mut see),
     }
     match conflict {
         Some(reason) => Err(SourceError::Schema { name: name.to_owned(), reason }),
@@ -124,33 +134,37 @@ pub(super) fn folders(
 }
 
 /// What cannot be listed has no columns; whoever reads it will say so.
-fn local_folders(config: &FileConfig, see: &mut impl FnMut(usize, &str)) {
-    let above = parts(&config.path).count();
-    // Folders between the base and what is read are columns too.
-    for (level, folder) in parts(&config.path).skip(config.base_depth).enumerate() {
-        see(level, folder);
+fn local_folders(name: &str, config: &FileConfig, see: &mut impl FnMut(usize, &str)) {
+    let mut open: Vec<(usize, PathBuf)> = Vec::new();
+    for root in listing::roots(name, config).unwrap_or_default().into_iter().take(FOLDERS) {
+        let Some(path) = root.to_str() else { continue };
+        let is_folder = root.is_dir();
+        let folders = parts(path).count().saturating_sub(usize::from(!is_folder));
+        // Folders between the base and what is read are columns too.
+        for (level, folder) in parts(path).take(folders).skip(config.base_depth).enumerate() {
+            see(level, folder);
+        }
+        if is_folder {
+            open.push((folders.saturating_sub(config.base_depth), root));
+        }
     }
-    let mut open: Vec<PathBuf> = match is_glob(&config.path) {
-        true => glob::glob(&config.path).map(|paths| paths.flatten().take(FOLDERS).collect()).unwrap_or_default(),
-        false => vec![PathBuf::from(&config.path)],
-    };
-    let mut level = above - config.base_depth;
     while !open.is_empty() {
         let mut next = Vec::new();
-        for entry in open.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten() {
-            if next.len() == FOLDERS {
-                break;
-            }
-            let folder = entry.file_name();
-            let Some(folder) = folder.to_str().filter(|folder| partitions::pair(folder).is_some()) else { continue };
-            if entry.path().is_dir() {
-                see(level, folder);
-                next.push(entry.path());
+        for (level, folder) in open {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                if next.len() == FOLDERS {
+                    break;
+                }
+                let name = entry.file_name();
+                let Some(name) = name.to_str().filter(|name| partitions::pair(name).is_some()) else { continue };
+                if entry.path().is_dir() {
+                    see(level, name);
+                    next.push((level + 1, entry.path()));
+                }
             }
         }
         next.sort();
         open = next;
-        level += 1;
     }
 }
 
@@ -163,15 +177,12 @@ fn stored_folders(
     let mut left = FOLDERS;
     let prefix = listing::prefix(config, bucket).map_err(|error| listing::failed(name, &config.path, error))?;
     let listed = bucket.list(&prefix, None, |object| {
-        let folders: Vec<&str> = parts(object.location.as_ref()).collect();
-        // The bucket and its scheme are parts of the location, not of the key.
-        let above = config.base_depth.saturating_sub(parts(bucket.base()).count());
-        for (level, folder) in folders.iter().take(folders.len().saturating_sub(1)).skip(above).enumerate() {
-            if partitions::pair(folder).is_none() {
-                break;
-            }
-            see(level, folder);
-        }
+        let location = format!("{}{}", bucket.base(), object.location);
+        let names: Vec<&str> = parts(&location).collect();
+        let is_inside = config.places.depths_above(&names).next().is_some();
+        let folders = names.iter().take(names.len().saturating_sub(1)).skip(config.base_depth);
+        let pairs = folders.take_while(|folder| is_inside && partitions::pair(folder).is_some());
+        pairs.enumerate().for_each(|(level, folder)| see(level, folder));
         left -= 1;
         left > 0
     });
@@ -252,8 +263,7 @@ fn infer(
             let mut first = None;
             for file in files {
                 let input = open(file)?;
-                let found = catch_unwind(AssertUnwindSafe(|| read(&input)))
-                    .unwrap_or_else(|_| Err("its reader gave up".into()));
+                let found = guarded(|| read(&input)).unwrap_or_else(|_| Err("its reader gave up".into()));
                 match (found.and_then(|schema| ours(&schema)), input.failure()) {
                     (Ok(schema), _) => return Ok(schema),
                     (Err(_), Some(source)) => return Err(listing::io_failed(&spec.name, "read", &file.path, source)),
@@ -322,23 +332,7 @@ fn our_type(data_type: &DataType) -> Option<DataType> {
     })
 }
 
-/// The part of a location that is no pattern, for people and for comparisons.
-pub(super) fn base_of(config: &FileConfig) -> String {
-    if !is_glob(&config.path) {
-        return config.path.clone();
-    }
-    if !config.is_stored() {
-        return fixed_part(&config.path).to_string_lossy().into_owned();
-    }
-    let mut base = String::new();
-    for part in config.path.split('/').take_while(|part| !is_glob(part)) {
-        base.push_str(part);
-        base.push('/');
-    }
-    base.trim_end_matches('/').to_owned()
-}
-
 /// Whether a local place is there.
 pub(super) fn is_there(config: &FileConfig) -> bool {
-    is_glob(&config.path) || Path::new(&config.path).exists()
+    config.places.fixed().is_none_or(|path| Path::new(&path).exists())
 }

@@ -19,9 +19,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct FileSourceFactory {
     format: Option<FileFormat>,
     settings: SourceSettings,
-    /// The folders that are columns, by location in an object store: looking is slow there, and what was found first holds.
-    folders: Arc<Mutex<BTreeMap<String, SeenFolders>>>,
+    /// The folders that are columns, by what is looked at in an object store: looking is slow there, and what was found first
+    /// holds.
+    folders: Arc<Mutex<BTreeMap<LookedAt, SeenFolders>>>,
 }
+
+/// A location, below how many of its parts folders are columns, and whether they are at all.
+type LookedAt = (String, usize, bool);
 
 impl FileSourceFactory {
     /// For one format, or with `None` for the format that option `format` names.
@@ -63,11 +67,12 @@ impl FileSourceFactory {
         if bucket.is_none() {
             return discovery::folders(&spec.name, config, bucket);
         }
-        if let Some(known) = self.folders.lock().unwrap_or_else(PoisonError::into_inner).get(&config.path) {
+        let looked_at = (config.path.clone(), config.base_depth, config.recursive);
+        if let Some(known) = self.folders.lock().unwrap_or_else(PoisonError::into_inner).get(&looked_at) {
             return Ok(known.clone());
         }
         let found = discovery::folders(&spec.name, config, bucket)?;
-        self.folders.lock().unwrap_or_else(PoisonError::into_inner).insert(config.path.clone(), found.clone());
+        self.folders.lock().unwrap_or_else(PoisonError::into_inner).insert(looked_at, found.clone());
         Ok(found)
     }
 }

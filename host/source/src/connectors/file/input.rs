@@ -1,7 +1,7 @@
 //! A file or object that is open for reading, at any place in it.
 //!
-//! It stands below all decoders: lines and Avro read it from its beginning ([`Sequential`]), Parquet and ORC at places of
-//! their own.
+//! It stands below all decoders: lines and Avro read it from its beginning ([`Sequential`]), ORC at places of its own,
+//! Parquet too, through [`Spans`](super::spans::Spans) once it is known what is to be read.
 //!
 //! Rule of its life: a failure of the disk or of the network is remembered. A decoder turns every failure into words of its
 //! own; whoever sees one asks [`InputFile::failure`] whether the outside failed, or the content is bad. An object is read as
@@ -49,6 +49,11 @@ impl InputFile {
         Ok(Self { content: Content::Stored(Arc::clone(bucket), Arc::new(opened)), bytes, failure: Arc::default() })
     }
 
+    /// Whether each reading is a request: it is an object that is not here as a whole.
+    pub(super) fn is_remote(&self) -> bool {
+        matches!(&self.content, Content::Stored(_, opened) if opened.whole.is_none())
+    }
+
     /// What the outside said when it failed, if it did.
     pub(super) fn failure(&self) -> Option<io::Error> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -68,6 +73,10 @@ impl InputFile {
         // A length that a damaged file asks for must not be believed before there is that much.
         if start.checked_add(length).is_none_or(|end| end > self.bytes) {
             return Err(io::Error::new(ErrorKind::UnexpectedEof, "the file ends before the place that it points to"));
+        }
+        // Stores refuse to fetch nothing.
+        if length == 0 {
+            return Ok(Bytes::new());
         }
         let range = match &self.content {
             Content::Local(file) => {

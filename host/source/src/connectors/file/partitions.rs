@@ -1,13 +1,15 @@
 //! Columns that stand in the names of folders: `day=2024-05-01/country=de/part-0.json`.
 //!
 //! Which there are is found when the source is opened ([`columns`]) and stays so; the values come from the path of each file
-//! ([`values`]).
+//! ([`values`]). A declared column that had no folder then is one of the files, but where a folder that came later has it
+//! ([`late`]).
 //!
 //! Source of the semantics: Spark's partition discovery. Types are as declared, or int, long, double, date, timestamp or
 //! string, whichever holds all the values that are there. `__HIVE_DEFAULT_PARTITION__` is null; `%` and two digits stand
 //! for a character that a name cannot have.
 
-use super::config::{FileConfig, parts};
+use super::config::FileConfig;
+use super::patterns::parts;
 use crate::decode::{one_value, scalar};
 use arrow::array::{ArrayRef, new_null_array};
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
@@ -38,9 +40,26 @@ pub(super) fn columns(seen: Vec<(String, Vec<Option<String>>)>, declared: &[Fiel
         .collect()
 }
 
-/// The value of each column of folders for a file, as arrays of one row. A file that is in no such folder has null.
-pub(super) fn values(config: &FileConfig, path: &str) -> Result<Vec<ArrayRef>, String> {
-    let folders: Vec<_> = parts(path).skip(config.base_depth).filter_map(pair).collect();
+/// The folders of a file that are columns.
+fn folders(config: &FileConfig, path: &str) -> Vec<(String, Option<String>)> {
+    let folders = parts(path).count().saturating_sub(1);
+    parts(path).take(folders).skip(config.base_depth).filter_map(pair).collect()
+}
+
+/// The columns that a file has by its folders and not in itself though they are of the files, by their place among those.
+pub(super) fn late(config: &FileConfig, path: &str) -> Vec<usize> {
+    if config.of_late_folders.is_empty() {
+        return Vec::new();
+    }
+    let folders = folders(config, path);
+    let is_late = |field: &FieldRef| folders.iter().any(|(name, _)| name.eq_ignore_ascii_case(field.name()));
+    let fields = config.of_late_folders.iter().enumerate();
+    fields.filter(|(_, field)| is_late(field)).map(|(place, _)| place).collect()
+}
+
+/// The value of each of `columns` for a file, as arrays of one row. A file that is in no such folder has null.
+pub(super) fn values(config: &FileConfig, columns: &[FieldRef], path: &str) -> Result<Vec<ArrayRef>, String> {
+    let folders = folders(config, path);
     let value = |field: &FieldRef| {
         let found = folders.iter().find(|(name, _)| name.eq_ignore_ascii_case(field.name()));
         match found.and_then(|(_, value)| value.as_deref()) {
@@ -50,13 +69,14 @@ pub(super) fn values(config: &FileConfig, path: &str) -> Result<Vec<ArrayRef>, S
             }),
         }
     };
-    config.partitions.iter().map(value).collect()
+    columns.iter().map(value).collect()
 }
 
 /// Whether a folder below the base is one that is entered: its name is a column.
 pub(super) fn is_entered(config: &FileConfig, folder: &str) -> bool {
     let Some((name, _)) = pair(folder) else { return false };
-    config.partitions.iter().any(|field| field.name().eq_ignore_ascii_case(&name))
+    let mut columns = config.partitions.iter().chain(&config.of_late_folders);
+    columns.any(|field| field.name().eq_ignore_ascii_case(&name))
 }
 
 /// The smallest type that holds all values.

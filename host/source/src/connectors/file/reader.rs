@@ -20,18 +20,21 @@ use super::partitions;
 use super::verdicts::{Verdict, Verdicts};
 use crate::SourceError;
 use crate::decode::{CsvDecoder, DecodeError, JsonDecoder, TextDecoder, next_line};
-use arrow::array::{RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::take;
-use arrow::datatypes::{Schema, SchemaRef};
-use millstream_common::{StopSignal, describe_chain};
+use arrow::datatypes::{FieldRef, Fields, Schema, SchemaRef};
+use millstream_common::{StopSignal, describe_chain, guarded};
+use parquet::file::reader::Length;
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// How many rows a batch should have.
 const BATCH_ROWS: usize = 8192;
 /// How many objects are on their way at a time.
 const OBJECTS_AT_A_TIME: usize = 16;
+/// How many letters of a panic are told.
+const LAST_WORDS: usize = 200;
 
 /// Decodes files of one schema and projection.
 pub(super) struct FileReader<'a> {
@@ -65,9 +68,20 @@ struct Plan {
     stored: SchemaRef,
     /// Those and the ones of the folders.
     schema: SchemaRef,
-    /// Those of the folders, by their place among all of them.
-    of_folders: Vec<usize>,
+    /// All columns that the folders have, wanted or not.
+    of_folders: Vec<FieldRef>,
+    /// Where each column of `schema` comes from.
+    origins: Vec<Origin>,
 }
+
+/// A column of a batch: its place among those that stand in the file, or among those of the folders.
+enum Origin {
+    File(usize),
+    Folder(usize),
+}
+
+/// A file, and how it is decoded.
+type Planned<'a> = (&'a FileEntry, Arc<Plan>);
 
 /// Why a file could not be read to its end.
 enum Trouble {
@@ -90,17 +104,17 @@ impl FileReader<'_> {
         if files.is_empty() {
             return Ok(Rows::default());
         }
-        let plan = self
-            .plan()
+        let planned = self
+            .planned(files)
             .map_err(|error| SourceError::Schema { name: self.name.to_owned(), reason: describe_chain(&error) })?;
         // Objects are far away: waiting for several costs nothing.
         let groups = if self.bucket.is_some() { OBJECTS_AT_A_TIME.max(partitions) } else { partitions.max(1) };
-        let groups: Vec<&[&FileEntry]> = files.chunks(files.len().div_ceil(groups)).collect();
+        let groups: Vec<&[Planned<'_>]> = planned.chunks(planned.len().div_ceil(groups)).collect();
         let results: Vec<_> = match groups.as_slice() {
-            [group] => vec![self.read_group(&plan, group, verdicts)],
+            [group] => vec![self.read_group(group, verdicts)],
             groups => std::thread::scope(|scope| {
                 let threads: Vec<_> =
-                    groups.iter().map(|group| scope.spawn(|| self.read_group(&plan, group, verdicts))).collect();
+                    groups.iter().map(|group| scope.spawn(|| self.read_group(group, verdicts))).collect();
                 threads
                     .into_iter()
                     .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -116,37 +130,74 @@ impl FileReader<'_> {
         Ok(rows)
     }
 
-    fn plan(&self) -> Result<Plan, DecodeError> {
-        let (data, folders) = (&self.config.data_schema, self.config.data_schema.fields().len());
-        let stored: Vec<usize> = self.projection.iter().copied().filter(|column| *column < folders).collect();
-        let of_folders = self.projection.iter().filter_map(|column| column.checked_sub(folders)).collect();
+    /// The files, each with its plan: those whose folders have the same columns have the same.
+    fn planned<'a>(&self, files: &[&'a FileEntry]) -> Result<Vec<Planned<'a>>, DecodeError> {
+        let mut plans: BTreeMap<Vec<usize>, Arc<Plan>> = BTreeMap::new();
+        let mut planned = Vec::with_capacity(files.len());
+        for file in files {
+            let late = partitions::late(self.config, &file.path);
+            let plan = match plans.get(&late) {
+                Some(plan) => Arc::clone(plan),
+                None => {
+                    let plan = Arc::new(self.plan(&late)?);
+                    plans.insert(late, Arc::clone(&plan));
+                    plan
+                }
+            };
+            planned.push((*file, plan));
+        }
+        Ok(planned)
+    }
+
+    /// How files are decoded whose folders have the columns at `late`: these do not stand in the files then.
+    fn plan(&self, late: &[usize]) -> Result<Plan, DecodeError> {
+        let all = self.config.data_schema.fields();
+        let in_files: Fields = all
+            .iter()
+            .enumerate()
+            .filter(|(column, _)| !late.contains(column))
+            .map(|(_, field)| Arc::clone(field))
+            .collect();
+        let partitions = &self.config.partitions;
+        let of_folders = partitions.iter().chain(late.iter().filter_map(|column| all.get(*column))).cloned().collect();
+        let (mut stored, mut origins) = (Vec::new(), Vec::new());
+        for column in self.projection {
+            let folder = late.iter().position(|late| late == column).map(|place| partitions.len() + place);
+            origins.push(match column.checked_sub(all.len()).or(folder) {
+                Some(folder) => Origin::Folder(folder),
+                None => {
+                    stored.push(column - late.iter().filter(|late| *late < column).count());
+                    Origin::File(stored.len() - 1)
+                }
+            });
+        }
+        let data: SchemaRef = Arc::new(Schema::new(in_files));
         let project = |schema: &Schema, columns: &[usize]| {
             schema.project(columns).map(Arc::new).map_err(|source| DecodeError::Batch { source })
         };
         let schema = project(&self.config.schema, self.projection)?;
-        let stored_schema = project(data, &stored)?;
+        let stored_schema = project(&data, &stored)?;
         let decoder = match &self.config.decoding {
             Decoding::Text { whole, separator } => Decoder::Text {
                 decoder: TextDecoder::new(Arc::clone(&stored_schema), separator.clone()),
                 whole: *whole,
             },
-            Decoding::Json(options) => Decoder::Json(JsonDecoder::new(data, &stored, options.clone())?),
-            Decoding::Csv(options) => Decoder::Csv(CsvDecoder::new(data, &stored, options.clone())?),
+            Decoding::Json(options) => Decoder::Json(JsonDecoder::new(&data, &stored, options.clone())?),
+            Decoding::Csv(options) => Decoder::Csv(CsvDecoder::new(&data, &stored, options.clone())?),
             Decoding::Parquet => Decoder::Columnar(columnar::read_parquet),
             Decoding::Avro => Decoder::Columnar(columnar::read_avro),
             Decoding::Orc => Decoder::Columnar(columnar::read_orc),
         };
-        Ok(Plan { decoder, stored: stored_schema, schema, of_folders })
+        Ok(Plan { decoder, stored: stored_schema, schema, of_folders, origins })
     }
 
     fn read_group(
         &self,
-        plan: &Plan,
-        files: &[&FileEntry],
+        files: &[Planned<'_>],
         verdicts: &Verdicts,
     ) -> Result<(Vec<RecordBatch>, Vec<Verdict>), SourceError> {
         let (mut batches, mut decided) = (Vec::new(), Vec::new());
-        for file in files {
+        for (file, plan) in files {
             if self.stop.is_set() {
                 return Err(
                     self.unavailable(&file.path, io::Error::new(ErrorKind::Interrupted, "the query is to stop"))
@@ -243,8 +294,8 @@ impl FileReader<'_> {
             Some(error) => Trouble::Outside(error),
             None => Trouble::Bad(reason),
         });
-        if !self.config.partitions.is_empty() {
-            let columns = match partitions::values(self.config, &file.path) {
+        if !plan.of_folders.is_empty() {
+            let columns = match partitions::values(self.config, &plan.of_folders, &file.path) {
                 Ok(columns) => columns,
                 Err(reason) => {
                     batches.truncate(before);
@@ -259,10 +310,15 @@ impl FileReader<'_> {
     }
 
     fn decode(&self, plan: &Plan, input: &InputFile, path: &str, batches: &mut Vec<RecordBatch>) -> Result<(), String> {
+        if Length::len(input) == 0 && self.config.is_nothing_when_empty(path) {
+            return Ok(());
+        }
         if let Decoder::Columnar(read) = plan.decoder {
             // The libraries are careful, but not of hostile files alone: a panic in one is a file that it cannot read.
-            return catch_unwind(AssertUnwindSafe(|| read(input, &plan.stored, batches)))
-                .unwrap_or_else(|panic| Err(format!("its reader gave up: {}", panic_text(panic.as_ref()))));
+            return guarded(|| read(input, &plan.stored, batches)).unwrap_or_else(|panicked| {
+                let words: String = panicked.message.chars().take(LAST_WORDS).collect();
+                Err(format!("its reader gave up: {words}"))
+            });
         }
         let compression = Compression::of(path).map_err(|ending| format!("files that end in {ending} are not read"))?;
         let text =
@@ -375,20 +431,17 @@ fn lines(mut text: &[u8], separator: Option<&[u8]>) -> u64 {
 fn with_folders(
     plan: &Plan,
     batch: &RecordBatch,
-    values: &[arrow::array::ArrayRef],
+    values: &[ArrayRef],
 ) -> Result<RecordBatch, arrow::error::ArrowError> {
     let rows = batch.num_rows();
     let first = UInt32Array::from_value(0, rows);
-    let mut columns = batch.columns().to_vec();
-    for column in &plan.of_folders {
-        columns.push(take(values[*column].as_ref(), &first, None)?);
+    let mut columns = Vec::new();
+    for origin in &plan.origins {
+        columns.push(match origin {
+            Origin::File(column) => Arc::clone(batch.column(*column)),
+            Origin::Folder(column) => take(values[*column].as_ref(), &first, None)?,
+        });
     }
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(Arc::clone(&plan.schema), columns, &options)
-}
-
-/// What a panic said.
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    text.unwrap_or("it panicked").chars().take(200).collect()
 }

@@ -3,9 +3,9 @@
 use super::bucket::Bucket;
 use super::cleaner;
 use super::config::{CleanSource, FileConfig};
-use super::discovery::base_of;
-use super::listing::{FoundFile, Lister};
+use super::listing::{FoundFile, Lister, PASSED_OVER};
 use super::log::{FileEntry, FileLog};
+use super::patterns::Places;
 use super::reader::FileReader;
 use super::seen::SeenFiles;
 use super::verdicts::{Verdict, Verdicts};
@@ -14,7 +14,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use millstream_common::ReadLimit;
 use serde_json::json;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// A listing that takes longer is worth a word.
@@ -39,6 +39,8 @@ pub(super) struct FileSource {
     released: Option<i64>,
     /// How many files the last listing ignored for their age.
     ignored: usize,
+    /// The columns that folders would be, and of which the user was told.
+    told: BTreeSet<String>,
     /// Bad files of the last readings, not yet asked for.
     letters: Vec<DeadLetter>,
 }
@@ -66,6 +68,7 @@ impl FileSource {
             frozen: None,
             released: None,
             ignored: 0,
+            told: BTreeSet::new(),
             letters: Vec::new(),
         }
     }
@@ -96,6 +99,17 @@ impl FileSource {
             tracing::warn!(source = self.name, files, "files are ignored: they are older than maxFileAge");
         }
         self.ignored = listing.too_old.max(self.ignored);
+        for (column, folder) in listing.passed_over {
+            if self.told.len() < PASSED_OVER && self.told.insert(column.clone()) {
+                let place = &self.config.path;
+                tracing::warn!(
+                    source = self.name,
+                    place,
+                    folder,
+                    "a folder is passed over: the source has no column `{column}`; declare it in the schema and start again"
+                );
+            }
+        }
         let mut new = listing.new;
         if self.config.latest_first {
             new.reverse();
@@ -146,7 +160,8 @@ fn take(files: &mut VecDeque<FoundFile>, limit: ReadLimit, seen: &mut SeenFiles)
     let mut bytes = 0_u64;
     let mut taken = Vec::new();
     while let Some(next) = files.front() {
-        if !seen.is_new(&next.path, next.modified_ms) {
+        // What became too old while it was left over is taken all the same: the listing has promised it.
+        if seen.is_taken(&next.path) {
             files.pop_front();
             continue;
         }
@@ -189,8 +204,8 @@ impl Source for FileSource {
     }
 
     fn was_at(&mut self, place: &str) {
-        let was = FileConfig { path: place.to_owned(), ..self.config.clone() };
-        self.log.relocate(&base_of(&was), &base_of(&self.config));
+        let was = Places::parse(place).map_or_else(|_| place.to_owned(), |was| was.base());
+        self.log.relocate(&was, &self.config.places.base());
     }
 
     fn read_limit(&self) -> ReadLimit {

@@ -8,9 +8,9 @@ use arrow::array::{
 };
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
+use millstream_common::guarded;
 use rdkafka::Timestamp;
 use rdkafka::message::{Headers, Message};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// How many rows a batch has at most.
@@ -149,7 +149,7 @@ fn append_headers<H: Headers>(column: &mut HeaderBuilder, headers: Option<&H>) -
     let mut read = Vec::with_capacity(headers.count());
     for index in 0..headers.count() {
         // The client panics at a key that is not UTF-8, and anybody may write one.
-        let header = catch_unwind(AssertUnwindSafe(|| headers.try_get(index))).map_err(|_| BadHeader)?;
+        let header = guarded(|| headers.try_get(index)).map_err(|_| BadHeader)?;
         read.extend(header);
     }
     Ok(column.append(read.iter().map(|header| (header.key, header.value))))

@@ -11,11 +11,10 @@ use super::config::KafkaConfig;
 use super::offset::{Positions, TopicPartition};
 use crate::{CommitCallback, SourceError};
 use millstream_client::kafka::{Asking, KafkaError, KafkaLog, KafkaOptions};
-use millstream_common::{Options, StopSignal};
+use millstream_common::{Options, StopSignal, guarded};
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::{Offset, TopicPartitionList};
 use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -170,7 +169,7 @@ fn work(group: &Group, queue: &Receiver<Request>) {
         for done in told {
             let outcome = outcome.clone();
             // It is code of the program.
-            if catch_unwind(AssertUnwindSafe(|| done(outcome))).is_err() {
+            if guarded(|| done(outcome)).is_err() {
                 tracing::error!(source = group.name, "what a program does after a commit panicked");
             }
         }

@@ -1,8 +1,9 @@
 //! Files of this machine. A folder that has not changed since it was read is not read again.
 
-use super::{FoundFile, MATCHING, Sieve, io_failed, is_entered, is_hidden};
+use super::{FoundFile, Sieve, io_failed, is_entered};
 use crate::SourceError;
-use crate::connectors::file::config::{FileConfig, is_glob};
+use crate::connectors::file::config::FileConfig;
+use crate::connectors::file::patterns::{Part, is_hidden};
 use std::collections::HashMap;
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -41,11 +42,12 @@ impl Folders {
             self.known.clear();
             self.all_read_at_ms = now_ms;
         }
+        let is_pattern = config.places.fixed().is_none();
         for root in roots(name, config)? {
             let fail = |error| io_failed(name, "list", &root.display().to_string(), error);
             let metadata = match fs::metadata(&root) {
-                // What a pattern named a moment ago may be gone by now.
-                Err(error) if error.kind() == ErrorKind::NotFound && is_glob(&config.path) => continue,
+                // A pattern names what may be there; and what was there a moment ago may be gone by now.
+                Err(error) if is_pattern && is_absent(&error) => continue,
                 other => other.map_err(fail)?,
             };
             if metadata.is_dir() {
@@ -119,29 +121,71 @@ fn read_folder(name: &str, config: &FileConfig, folder: &Path, sieve: &mut Sieve
             {
                 sieve.keep(&file.path, file.modified_ms, file.bytes);
             }
-        } else if metadata.is_dir() && !kind.is_symlink() && is_entered(config, &file_name.to_string_lossy()) {
-            below.push(path);
+        } else if metadata.is_dir() && !kind.is_symlink() {
+            let folder = file_name.to_string_lossy();
+            match is_entered(config, &folder) {
+                true => below.push(path),
+                false => sieve.pass_over(&folder),
+            }
         }
     }
     Ok(below)
 }
 
-fn roots(name: &str, config: &FileConfig) -> Result<Vec<PathBuf>, SourceError> {
-    if !is_glob(&config.path) {
-        return Ok(vec![PathBuf::from(&config.path)]);
+/// The path that is read, or all files and folders that fit its pattern and perhaps some that are not there, in the order of
+/// their names.
+pub(in super::super) fn roots(name: &str, config: &FileConfig) -> Result<Vec<PathBuf>, SourceError> {
+    if let Some(path) = config.places.fixed() {
+        return Ok(vec![path.into()]);
     }
-    let fail = |place: &Path, source: io::Error| io_failed(name, "list", &place.display().to_string(), source);
-    let paths = glob::glob_with(&config.path, MATCHING)
-        .map_err(|error| fail(Path::new(&config.path), io::Error::new(ErrorKind::InvalidInput, error)))?;
     let mut roots = Vec::new();
-    for path in paths {
-        match path {
-            Ok(path) => roots.push(path),
-            Err(error) if error.error().kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(fail(error.path(), io::Error::new(error.error().kind(), error.to_string()))),
+    for place in config.places.each() {
+        let mut open = vec![PathBuf::from("/")];
+        for part in place {
+            let mut next = Vec::new();
+            for folder in open {
+                match part {
+                    Part::Name(part) => next.push(folder.join(part)),
+                    pattern => {
+                        let fitting = fitting(name, &folder, pattern);
+                        let fail = |error| io_failed(name, "list", &folder.display().to_string(), error);
+                        next.extend(fitting.map_err(fail)?);
+                    }
+                }
+            }
+            open = next;
+        }
+        roots.extend(open);
+    }
+    roots.sort();
+    roots.dedup();
+    Ok(roots)
+}
+
+/// What in a folder fits a part of a pattern; nothing, where there is no folder.
+fn fitting(name: &str, folder: &Path, part: &Part) -> io::Result<Vec<PathBuf>> {
+    let mut fitting = Vec::new();
+    let entries = match fs::read_dir(folder) {
+        Err(error) if is_absent(&error) => return Ok(fitting),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        match entry.file_name().to_str() {
+            Some(file_name) if part.matches(file_name) => fitting.push(entry.path()),
+            Some(_) => {}
+            None => {
+                let file = entry.path();
+                tracing::warn!(source = name, file = %file.display(), "a file is ignored: its name is no UTF-8");
+            }
         }
     }
-    Ok(roots)
+    Ok(fitting)
+}
+
+/// Whether there is nothing at a path.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
 fn found(name: &str, path: &Path, metadata: &fs::Metadata) -> Option<FoundFile> {

@@ -9,21 +9,22 @@ mod output_log;
 mod stored;
 
 use super::bucket::Bucket;
-use super::config::{FileConfig, is_glob, parts};
+use super::config::FileConfig;
 use super::input::to_io;
 use super::partitions;
+use super::patterns::{is_hidden, parts};
 use super::seen::SeenFiles;
 use crate::SourceError;
-use glob::{MatchOptions, Pattern};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
+pub(super) use local::roots;
 pub(super) use output_log::{Form, form as output_log};
 pub(super) use stored::prefix;
 
-/// How folders and patterns are compared.
-const MATCHING: MatchOptions =
-    MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
+/// Of how many columns whose folders are passed over the user is told.
+pub(super) const PASSED_OVER: usize = 100;
 
 /// A file as it was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +41,8 @@ pub(super) struct Listing {
     pub(super) new: Vec<FoundFile>,
     /// How many files were too old.
     pub(super) too_old: usize,
+    /// Folders that would be columns which the source does not have, one for each column.
+    pub(super) passed_over: BTreeMap<String, String>,
 }
 
 /// Lists a place again and again.
@@ -152,15 +155,19 @@ impl Sieve<'_> {
         }
         self.listing.new.push(FoundFile { path: path.into(), modified_ms, bytes });
     }
+
+    /// Remembers a folder that is not entered, if it would be a column.
+    fn pass_over(&mut self, folder: &str) {
+        let Some((column, _)) = partitions::pair(folder).filter(|_| !is_hidden(folder)) else { return };
+        let passed_over = &mut self.listing.passed_over;
+        if passed_over.len() < PASSED_OVER {
+            passed_over.entry(column).or_insert_with(|| folder.to_owned());
+        }
+    }
 }
 
 fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
-}
-
-/// Whether a name is not one of input. A folder `_a=b` is a column.
-fn is_hidden(name: &str) -> bool {
-    name.starts_with('.') || (name.starts_with('_') && !name.contains('=')) || name.ends_with("._COPYING_")
 }
 
 /// Whether a folder below the one that is read is entered.
@@ -168,18 +175,27 @@ fn is_entered(config: &FileConfig, folder: &str) -> bool {
     !is_hidden(folder) && (config.recursive || partitions::is_entered(config, folder))
 }
 
-/// Whether an object lies where the path of the options says: at the path, or below it in folders that are entered.
-fn admits(config: &FileConfig, pattern: &Pattern, location: &str) -> bool {
-    let depth = parts(&config.path).count();
+/// Where an object lies, by what the path of the options says.
+#[derive(Debug, PartialEq, Eq)]
+enum Lies<'a> {
+    /// At the path, or below it in folders that are entered.
+    Inside,
+    /// Below a folder that is not entered.
+    Behind(&'a str),
+    Elsewhere,
+}
+
+fn lies<'a>(config: &FileConfig, location: &'a str) -> Lies<'a> {
     let all: Vec<&str> = parts(location).collect();
-    let Some(above) = all.get(..depth) else { return false };
-    let is_match = match is_glob(&config.path) {
-        // Scheme and bucket are the first two parts.
-        true => pattern.matches_with(&above.join("/").replacen(":/", "://", 1), MATCHING),
-        false => parts(&config.path).eq(above.iter().copied()),
-    };
-    let below = all.get(depth..all.len().saturating_sub(1)).unwrap_or_default();
-    is_match && below.iter().all(|folder| is_entered(config, folder))
+    let mut lies = Lies::Elsewhere;
+    for depth in config.places.depths_above(&all) {
+        let mut below = all.iter().take(all.len().saturating_sub(1)).skip(depth);
+        match below.find(|folder| !is_entered(config, folder)) {
+            Some(folder) => lies = Lies::Behind(*folder),
+            None => return Lies::Inside,
+        }
+    }
+    lies
 }
 
 /// A failure of an object store.

@@ -8,8 +8,8 @@
 
 use super::{FoundFile, Sieve};
 use crate::SourceError;
-use crate::connectors::file::bucket::{Bucket, split};
-use crate::connectors::file::config::{FileConfig, is_glob};
+use crate::connectors::file::bucket::Bucket;
+use crate::connectors::file::config::FileConfig;
 use crate::connectors::file::input::to_io;
 use bytes::Bytes;
 use millstream_client::file_log::{
@@ -17,6 +17,7 @@ use millstream_client::file_log::{
     unquote,
 };
 use millstream_common::{DurableError, DurableFiles};
+use millstream_store::split;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -38,13 +39,11 @@ pub(in super::super) fn form(
     config: &FileConfig,
     bucket: Option<&Arc<Bucket>>,
 ) -> Result<Option<Form>, SourceError> {
-    if is_glob(&config.path) {
-        return Ok(None);
-    }
-    let place = Place { root: &config.path, bucket };
+    let Some(root) = config.places.fixed() else { return Ok(None) };
+    let place = Place { root: &root, bucket };
     let log = |error| failed(name, error);
     // Spark makes its folder before it writes; on an object store only an entry makes one.
-    let is_spark_folder = bucket.is_none() && Path::new(&config.path).join(SPARK_FOLDER).is_dir();
+    let is_spark_folder = bucket.is_none() && Path::new(&root).join(SPARK_FOLDER).is_dir();
     if is_spark_folder || !spark_entries(&place).map_err(log)?.is_empty() {
         return Ok(Some(Form::Spark));
     }
@@ -62,7 +61,8 @@ pub(super) fn list(
     (form, next): (Form, &mut u64),
     sieve: &mut Sieve<'_>,
 ) -> Result<(), SourceError> {
-    let place = Place { root: &config.path, bucket };
+    let root = config.places.base();
+    let place = Place { root: &root, bucket };
     let logged = match form {
         Form::Manifests => manifests(&place, next),
         Form::Spark => spark(&place),

@@ -87,7 +87,7 @@ fn a_truncated_parquet_file_is_named_and_costs_nothing_else() {
     let good = parquet_bytes(1);
     let folder = folder_with("x.parquet", &good[..good.len() / 2], &good);
     policies("parquet", &folder, &Options::new(), "", &["-1|-", "1|w1"], &[]);
-    let folder = folder_with("x.parquet", b"", &good);
+    let folder = folder_with("x.parquet", b"PAR1", &good);
     policies("parquet", &folder, &Options::new(), "", &["-1|-", "1|w1"], &[]);
 }
 

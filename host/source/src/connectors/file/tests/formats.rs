@@ -1,6 +1,11 @@
 use super::*;
 use arrow::array::ArrayRef;
+use arrow::datatypes::TimeUnit;
 use arrow_avro::writer::AvroWriter;
+use parquet::column::writer::ColumnWriter;
+use parquet::data_type::Int96;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
 
 /// The columns of [`parquet_bytes`], in another format.
 fn rows_of(n: i64) -> RecordBatch {
@@ -13,18 +18,24 @@ fn rows_of(n: i64) -> RecordBatch {
 }
 
 fn avro_bytes(n: i64) -> Vec<u8> {
-    let rows = rows_of(n);
+    avro_of(&rows_of(n))
+}
+
+pub(super) fn avro_of(rows: &RecordBatch) -> Vec<u8> {
     let mut writer = AvroWriter::new(Vec::new(), rows.schema().as_ref().clone()).unwrap();
-    writer.write(&rows).unwrap();
+    writer.write(rows).unwrap();
     writer.finish().unwrap();
     writer.into_inner()
 }
 
 fn orc_bytes(n: i64) -> Vec<u8> {
-    let rows = rows_of(n);
+    orc_of(&rows_of(n))
+}
+
+pub(super) fn orc_of(rows: &RecordBatch) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = orc_rust::ArrowWriterBuilder::new(&mut bytes, rows.schema()).try_build().unwrap();
-    writer.write(&rows).unwrap();
+    writer.write(rows).unwrap();
     writer.close().unwrap();
     bytes
 }
@@ -52,7 +63,7 @@ fn columns_are_found_by_name_and_cast_and_cut_files_are_bad() {
         let spec = SourceSpec { schema: Some(Arc::new(schema)), ..spec(format, &folder, Options::new()) };
         let (mut source, _) = open(&spec);
         assert_eq!(drain(source.as_mut()), [["-|-|-5", "w5|-|5"]], "{format}");
-        for length in [0, 1, 20, bytes.len() / 2, bytes.len() - 1] {
+        for length in [1, 20, bytes.len() / 2, bytes.len() - 1] {
             let folder = TempDir::new().unwrap();
             put(folder.path(), "cut", &bytes[..length], 1);
             let options = spec.options.clone().with("path", folder.path().to_str().unwrap());
@@ -62,6 +73,24 @@ fn columns_are_found_by_name_and_cast_and_cut_files_are_bad() {
             assert!(matches!(error, SourceError::Malformed { .. }), "{format} cut to {length}: {error:?}");
         }
     }
+}
+
+#[test]
+fn empty_files_have_no_rows() {
+    for (format, bytes) in [("avro", avro_bytes(5)), ("orc", orc_bytes(5)), ("parquet", parquet_bytes(5))] {
+        let folder = TempDir::new().unwrap();
+        put(folder.path(), "a", b"", 1);
+        put(folder.path(), "b", &bytes, 2);
+        let (mut source, _) = open(&SourceSpec { schema: Some(words()), ..spec(format, &folder, Options::new()) });
+        assert_eq!(drain(source.as_mut()), [["-5|-", "5|w5"]], "{format}");
+        put(folder.path(), "a", &bytes, 3);
+        assert_eq!(next(source.as_mut(), Some(&offset(0))), Some(offset(0)), "it counts as read");
+    }
+    let folder = TempDir::new().unwrap();
+    put(folder.path(), "a", b"", 1);
+    assert!(drain(open(&spec("text", &folder, Options::new())).0.as_mut()).concat().is_empty());
+    let whole = Options::new().with("wholetext", "true");
+    assert_eq!(drain(open(&spec("text", &folder, whole)).0.as_mut()), [[""]], "a whole text is a row in any case");
 }
 
 #[test]
@@ -79,6 +108,76 @@ fn hostile_files_are_bad_and_never_a_panic() {
         let first = all(source.as_mut(), None, &end);
         assert_eq!(first, all(source.as_mut(), None, &end), "{format}");
     }
+}
+
+/// Times of 96 bits in every place where they can be, as Spark writes them, and one of nanoseconds between them.
+fn old_times(days: [u32; 2], nanos: u64) -> Vec<u8> {
+    let schema = "message spark_schema {
+        optional int96 at;
+        optional int64 precise (TIMESTAMP(NANOS, false));
+        optional group nested { optional int64 n; optional int96 at; }
+        optional group times (LIST) { repeated group list { optional int96 element; } }
+        optional group named (MAP) {
+            repeated group key_value { required int96 key; optional int96 value; }
+        }
+    }";
+    let times = days.map(|day| {
+        let mut time = Int96::new();
+        time.set_data(nanos as u32, (nanos >> 32) as u32, day);
+        time
+    });
+    let mut bytes = Vec::new();
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let mut writer = SerializedFileWriter::new(&mut bytes, schema, Arc::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    // How deep each leaf is defined.
+    for defined in [1, 1, 2, 2, 3, 2, 3] {
+        let mut column = group.next_column().unwrap().unwrap();
+        match column.untyped() {
+            ColumnWriter::Int96ColumnWriter(column) => {
+                column.write_batch(&times, Some(&[defined; 2]), Some(&[0; 2])).unwrap();
+            }
+            ColumnWriter::Int64ColumnWriter(column) => {
+                column.write_batch(&[1_000, 2_000], Some(&[defined; 2]), None).unwrap();
+            }
+            _ => panic!("there are no other columns"),
+        }
+        column.close().unwrap();
+    }
+    group.close().unwrap();
+    writer.close().unwrap();
+    bytes
+}
+
+#[test]
+fn times_of_96_bits_are_right_in_all_years() {
+    let folder = TempDir::new().unwrap();
+    // The first day and the last one that Spark has, a microsecond before midnight.
+    put(folder.path(), "a", &old_times([1_721_426, 5_373_484], 86_399_999_999_000), 1);
+    let field = |name: &str, data_type: DataType| Field::new(name, data_type, true);
+    for zone in [None, Some("UTC".into())] {
+        let time = DataType::Timestamp(TimeUnit::Microsecond, zone);
+        let pair = vec![Field::new("key", time.clone(), false), field("value", time.clone())];
+        let schema = Schema::new(vec![
+            field("at", time.clone()),
+            field("precise", time.clone()),
+            field("nested", DataType::Struct(vec![field("at", time.clone())].into())),
+            field("times", DataType::List(Arc::new(field("item", time)))),
+            field("named", DataType::Map(Arc::new(Field::new("entries", DataType::Struct(pair.into()), false)), false)),
+        ]);
+        let spec = SourceSpec { schema: Some(Arc::new(schema)), ..spec("parquet", &folder, Options::new()) };
+        let (mut source, _) = open(&spec);
+        let row = |day: &str, micros: u32| {
+            let time = format!("{day}T23:59:59.999999");
+            format!("{time}|1970-01-01T00:00:00.00000{micros}|{{at: {time}}}|[{time}]|{{{time}: {time}}}")
+        };
+        let rows: Vec<String> = drain(source.as_mut()).concat().iter().map(|row| row.replace('Z', "")).collect();
+        assert_eq!(rows, [row("0001-01-01", 1), row("9999-12-31", 2)]);
+    }
+    let spec = spec("parquet", &folder, Options::new().with("inferSchema", "true"));
+    let (mut source, _) = open(&spec);
+    assert_eq!(source.schema().field(0).data_type(), &DataType::Timestamp(TimeUnit::Microsecond, None));
+    assert!(drain(source.as_mut()).concat()[1].starts_with("9999-12-31T23:59:59.999999|"));
 }
 
 #[test]

@@ -295,6 +295,20 @@ fn old_files_are_ignored_by_the_age_of_the_newest() {
 }
 
 #[test]
+fn what_a_listing_has_found_is_not_too_old_when_its_turn_comes() {
+    let folder = TempDir::new().unwrap();
+    for (name, seconds) in [("a", 0), ("b", 100_000), ("c", 0), ("d", 0)] {
+        put(folder.path(), name, name.as_bytes(), seconds);
+    }
+    let options = Options::new().with("incrementalListing", "true").with("maxFileAge", "1h");
+    let spec = spec("text", &folder, options.with("maxFilesPerTrigger", "1"));
+    let (mut source, files) = open(&spec);
+    assert_eq!(drain(source.as_mut()), [["a"], ["b"], ["c"], ["d"]]);
+    let mut source = try_open(&spec, &files).unwrap();
+    assert_eq!(next(source.as_mut(), Some(&offset(3))), Some(offset(3)), "they are taken once");
+}
+
+#[test]
 fn equal_names_in_other_folders_are_one_file_when_only_names_count() {
     let folder = TempDir::new().unwrap();
     put(folder.path(), "x/a", b"1", 1);
@@ -386,4 +400,9 @@ fn options_and_schemas_that_do_not_fit_are_refused_with_a_reason() {
 
 mod bad_files;
 mod formats;
+mod late_folders;
+mod nested;
+mod patterns;
 mod places;
+mod stores;
+mod traffic;
