@@ -50,6 +50,12 @@ impl DeltaError {
             Self::Location { .. } => false,
         }
     }
+
+    /// Whether the table asks for what is not known here: a feature, a version of the protocol.
+    pub fn is_unsupported(&self) -> bool {
+        let Self::Kernel { source, .. } = self else { return false };
+        matches!(source.without_backtrace(), KernelError::Unsupported(_))
+    }
 }
 
 fn is_io(error: &KernelError) -> bool {

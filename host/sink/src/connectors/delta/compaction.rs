@@ -9,9 +9,12 @@
 //! has reached half of the target; until then it is taken again, with others. Old files stay for those who read old versions,
 //! until `VACUUM`.
 //!
-//! It does not touch files with rows that are marked as deleted, and no table that maps the names of its columns.
+//! It does not touch files with rows that are marked as deleted, nor files that are small on the disk only, and no table that
+//! maps the names of its columns.
 
 use super::config::CompactionConfig;
+use super::sink::FILE_BYTES;
+use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use delta_kernel::committer::FileSystemCommitter;
 use delta_kernel::engine::arrow_data::ArrowEngineData;
@@ -22,7 +25,7 @@ use delta_kernel::schema::{DataType, StructType};
 use delta_kernel::snapshot::SnapshotRef;
 use delta_kernel::table_features::ColumnMappingMode;
 use delta_kernel::transaction::{CommitResult, UpdateTableOperation};
-use delta_kernel::{Engine, EngineData, FileMeta, KernelError, KernelResult};
+use delta_kernel::{EngineData, FileMeta, KernelError, KernelResult};
 use millstream_client::delta::{DeltaError, DeltaTable};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -69,20 +72,33 @@ pub(super) fn compact(
         Ok((transaction, state))
     })?;
     let mut removed: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for group in &groups {
-        let files: Vec<&Listed> = group.iter().filter_map(|at| listing.files.get(*at)).collect();
-        let Some(first) = files.first() else { continue };
+    let mut write = |gathered: Gathered| -> Result<(), DeltaError> {
+        let files: Vec<&Listed> = gathered.files.iter().filter_map(|at| listing.files.get(*at)).collect();
+        let [first, _, ..] = files.as_slice() else { return Ok(()) };
         let (rows, context) = table.apart(ACTION, || {
-            let rows = read(table, snapshot, &partition_columns, &files)?;
             let mut builder = state.write_context_builder();
             if !partition_columns.is_empty() {
                 builder = builder.with_partition_values(values(&snapshot.schema(), &partition_columns, &first.file)?);
             }
-            Ok((rows, builder.build()?))
+            Ok((gathered.whole()?, builder.build()?))
         })?;
         let engine = Arc::clone(table.engine());
         transaction.add_files(table.wait(ACTION, async move { engine.write_parquet(&rows, &context).await })?);
         files.iter().for_each(|listed| removed.entry(listed.part).or_default().push(listed.row));
+        Ok(())
+    };
+    for group in &groups {
+        let mut gathered = Gathered::default();
+        for at in group {
+            let Some(listed) = listing.files.get(*at) else { continue };
+            let rows = table.apart(ACTION, || read(table, snapshot, &partition_columns, &listed.file))?;
+            let Some(rows) = rows else { continue };
+            gathered.take(*at, rows, FILE_BYTES).map_or(Ok(()), &mut write)?;
+        }
+        write(gathered)?;
+    }
+    if removed.is_empty() {
+        return Ok(None);
     }
     for (at, part) in listing.parts.into_iter().enumerate() {
         let Some(rows) = removed.get(&at) else { continue };
@@ -122,27 +138,57 @@ fn list(table: &DeltaTable, snapshot: &SnapshotRef) -> KernelResult<Listing> {
     Ok(listing)
 }
 
+/// The rows of a file; nothing when they are too long for one array, so that the file is not small after all.
 fn read(
     table: &DeltaTable,
     snapshot: &SnapshotRef,
     partition_columns: &[String],
-    files: &[&Listed],
-) -> KernelResult<ArrowEngineData> {
+    file: &ScanFile,
+) -> KernelResult<Option<Vec<RecordBatch>>> {
     let table_schema = snapshot.schema();
     let fields = table_schema.fields().filter(|field| !partition_columns.contains(field.name())).cloned();
     let schema = Arc::new(StructType::try_new(fields)?);
+    let location = table.url().join(&file.path)?;
+    let size = u64::try_from(file.size).unwrap_or(0);
     let mut batches = Vec::new();
-    for listed in files {
-        let location = table.url().join(&listed.file.path)?;
-        let size = u64::try_from(listed.file.size).unwrap_or(0);
-        let meta = FileMeta { location, last_modified: listed.file.modification_time, size };
-        for data in table.engine().parquet_handler().read_parquet_files(&[meta], Arc::clone(&schema), None)? {
-            batches.push(ArrowEngineData::try_from_engine_data(data?)?.record_batch().clone());
+    let mut bytes = 0_usize;
+    for rows in table.file_rows(FileMeta { location, last_modified: file.modification_time, size }, &schema)? {
+        let rows = rows?;
+        bytes = bytes.saturating_add(rows.get_array_memory_size());
+        if bytes > FILE_BYTES {
+            return Ok(None);
         }
+        batches.push(rows);
     }
-    let Some(first) = batches.first() else { return Err(KernelError::generic("the files to put together are empty")) };
-    let whole = concat_batches(&first.schema(), &batches).map_err(KernelError::generic_err)?;
-    Ok(ArrowEngineData::new(whole))
+    Ok(Some(batches))
+}
+
+/// Files whose rows become one file.
+#[derive(Debug, Default)]
+struct Gathered {
+    /// Their numbers.
+    files: Vec<usize>,
+    rows: Vec<RecordBatch>,
+    bytes: usize,
+}
+
+impl Gathered {
+    /// Takes a file in. Those before it come back when it does not fit beside them.
+    fn take(&mut self, file: usize, rows: Vec<RecordBatch>, most: usize) -> Option<Self> {
+        let bytes: usize = rows.iter().map(RecordBatch::get_array_memory_size).sum();
+        let full = (self.bytes.saturating_add(bytes) > most).then(|| std::mem::take(self));
+        self.files.push(file);
+        self.rows.extend(rows);
+        self.bytes += bytes;
+        full
+    }
+
+    fn whole(self) -> KernelResult<ArrowEngineData> {
+        let Some(first) = self.rows.first() else {
+            return Err(KernelError::generic("the files to put together are empty"));
+        };
+        Ok(ArrowEngineData::new(concat_batches(&first.schema(), &self.rows).map_err(KernelError::generic_err)?))
+    }
 }
 
 /// The values of the partition that a file belongs to.
@@ -217,6 +263,21 @@ mod tests {
     fn small(partition: &str, bytes: u64, modified_ms: i64) -> Small {
         let partition = [("k".to_owned(), partition.to_owned())].into();
         Small { partition, bytes, modified_ms, has_deleted: false }
+    }
+
+    #[test]
+    fn what_is_put_together_fits_into_memory() {
+        let rows = |length: usize| {
+            let text = Arc::new(arrow::array::StringArray::from(vec!["x".repeat(length)])) as arrow::array::ArrayRef;
+            vec![RecordBatch::try_from_iter(vec![("v", text)]).unwrap()]
+        };
+        let (mut gathered, mut full) = (Gathered::default(), Vec::new());
+        for (file, length) in [1000, 1000, 5000, 8000, 1000, 1000, 1000].into_iter().enumerate() {
+            full.extend(gathered.take(file, rows(length), 9000).map(|gathered| gathered.files));
+        }
+        full.push(gathered.files.clone());
+        assert_eq!(full, [vec![0, 1, 2], vec![3], vec![4, 5, 6]]);
+        assert_eq!(gathered.whole().unwrap().record_batch().num_rows(), 3);
     }
 
     #[test]

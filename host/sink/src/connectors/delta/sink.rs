@@ -2,7 +2,7 @@
 
 use super::compaction::compact;
 use super::config::{DeltaConfig, NAME};
-use super::rows::{TableColumns, new_table};
+use super::rows::{Most, TableColumns, new_table};
 use crate::{Guarantee, Sink, SinkBatch, SinkContext, SinkError, SinkFactory, SinkReport, SinkSpec};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -21,6 +21,8 @@ use std::time::Duration;
 
 /// What the log calls the writer.
 const ENGINE_INFO: &str = concat!("Millstream/", env!("CARGO_PKG_VERSION"));
+/// How long the rows of one file are together, in memory: no column of them outgrows an array, and only they are copied.
+pub(super) const FILE_BYTES: usize = 256 << 20;
 /// How often a commit is made again that met another writer's.
 const ATTEMPTS: u32 = 50;
 
@@ -143,6 +145,10 @@ impl DeltaSink {
         if error.is_passing() {
             return SinkError::Unavailable { sink: NAME.to_owned(), action, place, batch, source: Box::new(error) };
         }
+        if error.is_unsupported() {
+            let reason = describe_chain(&error);
+            return unfit(format!("{reason}; drop the feature from the table, or write to a table without it"));
+        }
         SinkError::Corrupt { sink: NAME.to_owned(), place, reason: describe_chain(&error) }
     }
 
@@ -244,17 +250,18 @@ impl DeltaSink {
     ) -> Result<Written, SinkError> {
         let names = snapshot.table_configuration().logical_partition_columns().to_vec();
         let columns = TableColumns::new(&snapshot.schema(), &names, batch.schema).map_err(unfit)?;
-        let parts = columns.parts(batch.rows, batch.schema, self.config.max_rows);
-        let parts = parts.map_err(|error| unfit(error.to_string()))?;
+        let most = Most { rows: self.config.max_rows, bytes: FILE_BYTES };
+        let files = columns.files(batch.rows, most).map_err(|error| unfit(error.to_string()))?;
         let write = |error| self.failed("write", batch.id, error);
         let mut adds = Vec::new();
-        for part in parts {
+        for file in files {
+            let rows = columns.rows(&file, batch.rows).map_err(|error| unfit(error.to_string()))?;
             let mut builder = state.write_context_builder();
             if !names.is_empty() {
-                builder = builder.with_partition_values(part.values);
+                builder = builder.with_partition_values(file.values);
             }
             let context = self.table.apart("write", || builder.build()).map_err(write)?;
-            let (engine, rows) = (Arc::clone(self.table.engine()), ArrowEngineData::new(part.rows));
+            let (engine, rows) = (Arc::clone(self.table.engine()), ArrowEngineData::new(rows));
             let added = self.table.wait("write", async move { engine.write_parquet(&rows, &context).await });
             let added = added.map_err(write)?;
             let added = self.table.apart("write", || ArrowEngineData::try_from_engine_data(added));

@@ -169,6 +169,40 @@ fn rows_go_to_partitions_and_into_files_of_the_asked_size() {
 }
 
 #[test]
+fn a_batch_in_many_pieces_makes_the_files_and_statistics_of_one_in_one_piece() {
+    let (ks, vs) = (["a", "b", "a", "a", "b", "a"], [5, -3, 9, 1, 7, 2]);
+    let rows = |from: usize, to: usize| {
+        let columns = vec![
+            ("k", Arc::new(StringArray::from(ks[from..to].to_vec())) as ArrayRef, true),
+            ("v", Arc::new(Int64Array::from(vs[from..to].to_vec())), true),
+        ];
+        RecordBatch::try_from_iter_with_nullable(columns).unwrap()
+    };
+    let written = |batches: &[RecordBatch]| {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().to_str().unwrap();
+        let mut spec = spec(path);
+        spec.options.set("partitionBy", "k");
+        spec.options.set("maxRecordsPerFile", "3");
+        let mut sink = open(&spec, 1).unwrap();
+        let batch = SinkBatch { id: BatchId(0), schema: &rows(0, 1).schema(), rows: batches, mode: OutputMode::Append };
+        assert_eq!(sink.add_batch(&batch).unwrap().rows, 6);
+        let log = fs::read_to_string(format!("{path}/_delta_log/00000000000000000001.json")).unwrap();
+        let adds = log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["add"].take());
+        let adds = adds.filter(|add| !add.is_null());
+        adds.map(|add| format!("{} {}", add["partitionValues"]["k"], add["stats"].as_str().unwrap())).collect()
+    };
+    let whole: Vec<String> = written(&[rows(0, 6)]);
+    let pieces: Vec<RecordBatch> = (0..6).map(|at| rows(at, at + 1)).collect();
+    assert_eq!(written(&pieces), whole);
+    assert_eq!(whole.len(), 3, "{whole:?}");
+    let has = |at: usize, parts: [&str; 4]| parts.iter().all(|part| whole[at].contains(part));
+    assert!(has(0, ["\"a\"", "\"numRecords\":3", "{\"v\":1}", "{\"v\":9}"]), "{whole:?}");
+    assert!(has(1, ["\"a\"", "\"numRecords\":1", "{\"v\":2}", "\"nullCount\":{\"v\":0}"]), "{whole:?}");
+    assert!(has(2, ["\"b\"", "\"numRecords\":2", "{\"v\":-3}", "{\"v\":7}"]), "{whole:?}");
+}
+
+#[test]
 fn two_writers_meet_and_both_have_their_rows() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().to_str().unwrap().to_owned();
@@ -191,6 +225,25 @@ fn two_writers_meet_and_both_have_their_rows() {
     assert_eq!(values(&path, "value"), expected);
     assert_eq!(versions(&path), 13);
     assert!(fs::exists(format!("{path}/_delta_log/_last_checkpoint")).unwrap(), "the log is summed up");
+}
+
+#[test]
+fn a_table_that_asks_its_writers_for_more_gets_no_rows() {
+    for feature in ["checkConstraints", "generatedColumns", "identityColumns", "ofTheFuture"] {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().to_str().unwrap();
+        let mut sink = open(&spec(path), 1).unwrap();
+        assert_eq!(add(sink.as_mut(), 0, &strings(&["a"]), OutputMode::Append).unwrap(), 1);
+        let protocol =
+            format!(r#"{{"protocol":{{"minReaderVersion":1,"minWriterVersion":7,"writerFeatures":["{feature}"]}}}}"#);
+        fs::write(format!("{path}/_delta_log/00000000000000000002.json"), protocol).unwrap();
+        for mut sink in [sink, open(&spec(path), 1).unwrap()] {
+            let error = add(sink.as_mut(), 1, &strings(&["b"]), OutputMode::Append).unwrap_err();
+            assert!(matches!(error, SinkError::Schema { .. }), "{error}");
+            assert!(error.to_string().contains(feature) && error.to_string().contains("drop the feature"), "{error}");
+        }
+        assert_eq!(values(path, "value"), ["a"]);
+    }
 }
 
 #[test]

@@ -8,11 +8,10 @@ use arrow::array::{
 use arrow::compute::{CastOptions, cast, cast_with_options, filter_record_batch, take};
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::error::ArrowError;
-use delta_kernel::engine::arrow_data::ArrowEngineData;
 use delta_kernel::scan::state::{DvInfo, ScanFile};
 use delta_kernel::schema::StructType;
 use delta_kernel::snapshot::SnapshotRef;
-use delta_kernel::{Engine, FileMeta, KernelError};
+use delta_kernel::{FileMeta, KernelError};
 use millstream_client::delta::DeltaTable;
 use millstream_common::StopSignal;
 use std::collections::HashMap;
@@ -24,7 +23,7 @@ pub(super) struct DataFile {
     /// Relative to the table, or whole; as a URL.
     pub(super) path: String,
     pub(super) bytes: u64,
-    /// The values of the partition columns.
+    /// The values of the partition columns, those that the table had when the file was added; all others are in the file.
     values: HashMap<String, Option<String>>,
     /// Which rows are marked as deleted.
     deleted: DvInfo,
@@ -36,9 +35,11 @@ impl From<AddedFile> for DataFile {
     }
 }
 
-impl From<ScanFile> for DataFile {
-    fn from(file: ScanFile) -> Self {
-        let values = file.partition_values.into_iter().map(|(name, value)| (name, Some(value))).collect();
+impl DataFile {
+    /// A file of a table with these partition columns; the kernel leaves out those that are null.
+    fn of(mut file: ScanFile, partition_columns: &[String]) -> Self {
+        let value = |name: &String| (name.clone(), file.partition_values.remove(name));
+        let values = partition_columns.iter().map(value).collect();
         Self { path: file.path, bytes: u64::try_from(file.size).unwrap_or(0), values, deleted: file.dv_info }
     }
 }
@@ -55,7 +56,8 @@ pub(super) fn all(
             files = metadata?.visit_scan_files(files, |files, file| files.push(file))?;
         }
         files.sort_by(|a, b| a.modification_time.cmp(&b.modification_time).then_with(|| a.path.cmp(&b.path)));
-        Ok(files.into_iter().map(DataFile::from).collect())
+        let partition_columns = snapshot.table_configuration().logical_partition_columns();
+        Ok(files.into_iter().map(|file| DataFile::of(file, partition_columns)).collect())
     })
 }
 
@@ -65,7 +67,6 @@ pub(super) struct FileReader<'a> {
     pub(super) table: &'a DeltaTable,
     /// The table's columns.
     pub(super) columns: &'a StructType,
-    pub(super) partition_columns: &'a [String],
     /// The columns that are wanted, in order.
     pub(super) schema: SchemaRef,
     pub(super) stop: &'a StopSignal,
@@ -114,13 +115,13 @@ impl FileReader<'_> {
 
     /// The rows as they are in the file, without those that are marked as deleted.
     fn physical(&self, file: &DataFile) -> Result<Vec<RecordBatch>, SourceError> {
-        let in_files = |name: &str| !self.partition_columns.iter().any(|column| column == name);
+        let in_file = |name: &str| !file.values.contains_key(name);
         let wanted = |name: &str| self.schema.field_with_name(name).is_ok();
         let mut fields: Vec<_> =
-            self.columns.fields().filter(|field| in_files(field.name()) && wanted(field.name())).cloned().collect();
+            self.columns.fields().filter(|field| in_file(field.name()) && wanted(field.name())).cloned().collect();
         if fields.is_empty() {
             // Some column tells how many rows there are.
-            fields.extend(self.columns.fields().find(|field| in_files(field.name())).cloned());
+            fields.extend(self.columns.fields().find(|field| in_file(field.name())).cloned());
         }
         let read = self.table.apart("read", || {
             let location = self.table.url().join(&file.path)?;
@@ -130,8 +131,8 @@ impl FileReader<'_> {
             let schema = Arc::new(StructType::try_new(fields)?);
             let mut batches = Vec::new();
             let mut row = 0;
-            for data in engine.parquet_handler().read_parquet_files(&[meta], schema, None)? {
-                let batch = ArrowEngineData::try_from_engine_data(data?)?.record_batch().clone();
+            for batch in self.table.file_rows(meta, &schema)? {
+                let batch = batch?;
                 let rows = batch.num_rows();
                 batches.push(match &selection {
                     Some(kept) => {
@@ -157,9 +158,8 @@ impl FileReader<'_> {
             .fields()
             .iter()
             .map(|field| {
-                if self.partition_columns.contains(field.name()) {
-                    let value = file.values.get(field.name()).and_then(Option::as_deref);
-                    return constant(value, field.data_type(), rows);
+                if let Some(value) = file.values.get(field.name()) {
+                    return constant(value.as_deref(), field.data_type(), rows);
                 }
                 match batch.column_by_name(field.name()) {
                     Some(column) if column.data_type() == field.data_type() => Ok(Arc::clone(column)),

@@ -1,6 +1,6 @@
 //! The Delta source: from file to file and from version to version.
 
-use super::commit::{self, Hindrance};
+use super::commit::{self, Hindrance, Known};
 use super::config::{DeltaConfig, Start};
 use super::files::{self, DataFile, FileReader};
 use super::offset::DeltaOffset;
@@ -36,11 +36,14 @@ struct Opened {
 impl DeltaSourceFactory {
     fn open_table(&self, spec: &SourceSpec) -> Result<Opened, SourceError> {
         let config = DeltaConfig::new(spec, &self.object_store)?;
-        let failed = |error: DeltaError| SourceError::Unavailable {
-            name: spec.name.clone(),
-            action: "open",
-            place: config.path.clone(),
-            source: Box::new(error),
+        let failed = |error: DeltaError| match error.is_unsupported() {
+            true => unsupported(&spec.name, &error),
+            false => SourceError::Unavailable {
+                name: spec.name.clone(),
+                action: "open",
+                place: config.path.clone(),
+                source: Box::new(error),
+            },
         };
         let table = DeltaTable::open(&config.path, &config.store).map_err(failed)?;
         let version = match config.start {
@@ -83,6 +86,7 @@ impl SourceFactory for DeltaSourceFactory {
         };
         Ok(Box::new(DeltaSource {
             columns: snapshot.schema().as_ref().clone(),
+            opened: snapshot.version(),
             partition_columns: snapshot.table_configuration().logical_partition_columns().to_vec(),
             name,
             config,
@@ -94,8 +98,15 @@ impl SourceFactory for DeltaSourceFactory {
             frozen: None,
             cached: None,
             passed: None,
+            looked_back: false,
         }))
     }
+}
+
+/// A table that asks for what nobody here knows.
+fn unsupported(name: &str, error: &DeltaError) -> SourceError {
+    let reason = format!("{}; drop the feature from the table, or read a table without it", describe_chain(error));
+    SourceError::Schema { name: name.to_owned(), reason }
 }
 
 /// The version after the newest, as it was when the stream began.
@@ -121,6 +132,8 @@ struct DeltaSource {
     /// The table as it was seen last.
     snapshot: SnapshotRef,
     schema: SchemaRef,
+    /// The version that columns and partition columns are of.
+    opened: u64,
     columns: StructType,
     partition_columns: Vec<String>,
     /// The version whose added files come first; `None` when the whole table does.
@@ -131,6 +144,8 @@ struct DeltaSource {
     cached: Option<(u64, bool, Arc<Vec<DataFile>>)>,
     /// Behind which offset there is nothing up to which version.
     passed: Option<(DeltaOffset, u64)>,
+    /// Whether the table was looked at as it was when a stream that comes from far behind goes on.
+    looked_back: bool,
 }
 
 /// The next file of a version.
@@ -146,6 +161,9 @@ impl DeltaSource {
         let (name, place) = (self.name.clone(), self.table.place().to_owned());
         if error.is_passing() {
             return SourceError::Unavailable { name, action, place, source: Box::new(error) };
+        }
+        if error.is_unsupported() {
+            return unsupported(&name, &error);
         }
         SourceError::Damaged { name, place, reason: describe_chain(&error) }
     }
@@ -188,7 +206,31 @@ impl DeltaSource {
         files::all(&self.table, snapshot).map_err(|error| self.failed("list the files of", error))
     }
 
-    fn added_files(&self, version: u64) -> Result<Vec<DataFile>, SourceError> {
+    /// Looks at the table as it was at the first version that is read: from there on the versions themselves say what changes,
+    /// but what was so before them they do not say.
+    fn look_back(&mut self, version: u64) -> Result<(), SourceError> {
+        if self.looked_back || version >= self.opened {
+            return Ok(());
+        }
+        match self.table.snapshot(Some(version)) {
+            Ok(Some(then)) if then.table_configuration().column_mapping_mode() != ColumnMappingMode::None => {
+                return Err(self.not_appended(version, commit::MAPPED.to_owned()));
+            }
+            Ok(_) => {}
+            Err(error) if error.is_passing() || error.is_unsupported() => {
+                return Err(self.failed("read the log of", error));
+            }
+            Err(error) => {
+                // The log may be cut off before it, and the version itself still be there.
+                let error = describe_chain(&error);
+                tracing::warn!(table = self.table.place(), version, error, "the table as it was is not known any more");
+            }
+        }
+        self.looked_back = true;
+        Ok(())
+    }
+
+    fn added_files(&mut self, version: u64) -> Result<Vec<DataFile>, SourceError> {
         let path = format!("_delta_log/{version:020}.json");
         let bytes = self.table.apart("read the log of", || {
             let url = self.table.url().join(&path)?;
@@ -201,22 +243,24 @@ impl DeltaSource {
             Err(error) if is_missing(&error) => return Err(self.lost(version, "the log no longer has it")),
             Err(error) => return Err(self.failed("read the log of", error)),
         };
+        self.look_back(version)?;
         let place = format!("{}/{path}", self.table.place());
         let damaged = |reason: String| SourceError::Malformed { name: self.name.clone(), place, reason };
         let text = match std::str::from_utf8(&bytes) {
             Ok(text) => text,
             Err(error) => return Err(damaged(error.to_string())),
         };
-        match commit::added(text, &self.config, &self.columns) {
+        let partition_columns = (version > self.opened).then_some(self.partition_columns.as_slice());
+        let known = Known { columns: &self.columns, partition_columns };
+        match commit::added(text, &self.config, known) {
             Ok(files) => Ok(files.into_iter().map(DataFile::from).collect()),
             Err(Hindrance::Damaged(reason)) => Err(damaged(reason)),
-            Err(Hindrance::Change(reason)) => Err(SourceError::NotAppended {
-                name: self.name.clone(),
-                place: self.table.place().to_owned(),
-                version,
-                reason,
-            }),
+            Err(Hindrance::Change(reason)) => Err(self.not_appended(version, reason)),
         }
+    }
+
+    fn not_appended(&self, version: u64, reason: String) -> SourceError {
+        SourceError::NotAppended { name: self.name.clone(), place: self.table.place().to_owned(), version, reason }
     }
 
     fn lost(&self, version: u64, reason: &str) -> SourceError {
@@ -275,6 +319,10 @@ impl Source for DeltaSource {
     fn latest_offset(&mut self, start: Option<&Offset>, limit: ReadLimit) -> Result<Option<Offset>, SourceError> {
         let from = start.map(|offset| DeltaOffset::parse(&self.name, offset)).transpose()?;
         let newest = self.newest()?;
+        if let Some(from) = from.filter(|from| from.version > newest) {
+            let reason = format!("the table ends at version {newest}: it was made anew, or put back");
+            return Err(self.lost(from.version, &reason));
+        }
         let mut at = self.position(from, newest);
         if let Some((offset, version)) = self.passed
             && Some(offset) == from
@@ -354,7 +402,6 @@ impl Source for DeltaSource {
             name: &self.name,
             table: &self.table,
             columns: &self.columns,
-            partition_columns: &self.partition_columns,
             schema: Arc::new(schema),
             stop: &self.context.stop,
         };

@@ -37,13 +37,23 @@ impl Table {
         self.version += 1;
     }
 
-    /// Writes a data file and answers the action that adds it.
+    /// Writes a data file of the partition `k` and answers the action that adds it.
     fn file(&self, ids: &[i64], k: &str) -> String {
+        self.file_with(ids, None, &format!(r#"{{"k":"{k}"}}"#))
+    }
+
+    /// As [`file`](Self::file) of a table without partitions: `k` is in the file.
+    fn whole_file(&self, ids: &[i64], k: &str) -> String {
+        self.file_with(ids, Some(k), "{}")
+    }
+
+    fn file_with(&self, ids: &[i64], k: Option<&str>, values: &str) -> String {
         let name = format!("part-{}-{}.parquet", self.version, ids[0]);
-        let columns = vec![
+        let mut columns = vec![
             ("id", Arc::new(Int64Array::from(ids.to_vec())) as ArrayRef, true),
             ("v", Arc::new(StringArray::from_iter_values(ids.iter().map(|id| format!("v{id}")))), true),
         ];
+        columns.extend(k.map(|k| ("k", Arc::new(StringArray::from(vec![k; ids.len()])) as ArrayRef, true)));
         let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
         let mut bytes = Vec::new();
         let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), None).unwrap();
@@ -52,7 +62,7 @@ impl Table {
         fs::write(self.path().join(&name), &bytes).unwrap();
         let (size, version) = (bytes.len(), self.version);
         format!(
-            r#"{{"add":{{"path":"{name}","partitionValues":{{"k":"{k}"}},"size":{size},"modificationTime":{version},"dataChange":true}}}}"#
+            r#"{{"add":{{"path":"{name}","partitionValues":{values},"size":{size},"modificationTime":{version},"dataChange":true}}}}"#
         )
     }
 
@@ -69,9 +79,28 @@ impl Table {
 }
 
 fn metadata(schema: &str) -> String {
+    metadata_with(schema, r#"["k"]"#, "{}")
+}
+
+fn metadata_with(schema: &str, partition_columns: &str, configuration: &str) -> String {
     format!(
-        r#"{{"metaData":{{"id":"5fba94ed-9794-4965-ba6e-6ee3c0d22af9","format":{{"provider":"parquet","options":{{}}}},"schemaString":"{schema}","partitionColumns":["k"],"configuration":{{}},"createdTime":0}}}}"#
+        r#"{{"metaData":{{"id":"5fba94ed-9794-4965-ba6e-6ee3c0d22af9","format":{{"provider":"parquet","options":{{}}}},"schemaString":"{schema}","partitionColumns":{partition_columns},"configuration":{configuration},"createdTime":0}}}}"#
     )
+}
+
+/// The table with mapped names of its columns.
+fn mapped() -> String {
+    let mut schema = SCHEMA.to_owned();
+    for (number, name) in ["id", "v", "k"].into_iter().enumerate() {
+        let plain = format!(r#"\"name\":\"{name}\","#);
+        let at = schema.find(&plain).unwrap();
+        let (before, behind) = schema.split_at(at);
+        let names = format!(
+            r#"\"metadata\":{{\"delta.columnMapping.id\":{number},\"delta.columnMapping.physicalName\":\"col-{name}\"}}"#
+        );
+        schema = format!("{before}{}", behind.replacen(r#"\"metadata\":{}"#, &names, 1));
+    }
+    metadata_with(&schema, r#"["k"]"#, r#"{"delta.columnMapping.mode":"name"}"#)
 }
 
 fn remove(path: &str) -> String {
@@ -190,6 +219,96 @@ fn a_version_that_takes_rows_away_stops_the_stream_unless_it_is_told_what_that_m
     assert!(rows[1].contains("version 4") && rows[1].contains("skipChangeCommits"), "{rows:?}");
     assert_eq!(run(&[("skipChangeCommits", "true")]), ["3|v3|p", "4|v4|p"]);
     assert_eq!(run(&[("ignoreChanges", "true")]), ["3|v3|p", "9|v9|p", "4|v4|p"]);
+}
+
+#[test]
+fn rows_are_right_when_the_table_gets_other_partition_columns() {
+    let mut table = Table::new();
+    table.append(&[1]);
+    let spec = table.spec(&[("skipChangeCommits", "true")]);
+    let mut source = open(&spec);
+    let (start, _) = next(source.as_mut(), None).unwrap();
+    table.append(&[2]);
+    let all_new = table.whole_file(&[1, 2], "p");
+    let unpartitioned = metadata_with(SCHEMA, "[]", "{}");
+    table.commit(&[unpartitioned, remove("part-1-1.parquet"), remove("part-2-2.parquet"), all_new]);
+    let file = table.whole_file(&[4], "q");
+    table.commit(&[file]);
+    let (at, rows) = next(source.as_mut(), start.as_ref()).unwrap();
+    assert_eq!(rows, ["2|v2|p"]);
+    let error = next(source.as_mut(), at.as_ref()).unwrap_err();
+    assert!(matches!(error, SourceError::NotAppended { version: 3, .. }), "{error}");
+    let what = "it partitions the table by no column, and the stream has it by `k`; start the query again";
+    assert!(error.to_string().contains(what), "{error}");
+    // The query that is started again may be behind the change yet: each file is read as it was written.
+    let (_, rows) = next(open(&spec).as_mut(), start.as_ref()).unwrap();
+    assert_eq!(rows, ["2|v2|p", "4|v4|q"]);
+    let mut source = open(&spec);
+    let end = source.latest_offset(start.as_ref(), ReadLimit::AllAvailable).unwrap().unwrap();
+    let ks = source.read(start.as_ref(), &end, &[2]).unwrap();
+    assert_eq!(ks.iter().flatten().flat_map(lines).collect::<Vec<_>>(), ["p", "q"]);
+}
+
+#[test]
+fn names_of_columns_that_are_mapped_are_refused_whenever_they_are() {
+    let mut table = Table::new();
+    table.append(&[1]);
+    let mut source = open(&table.spec(&[("skipChangeCommits", "true")]));
+    let (start, _) = next(source.as_mut(), None).unwrap();
+    table.commit(&[r#"{"protocol":{"minReaderVersion":2,"minWriterVersion":5}}"#.into(), mapped()]);
+    table.append(&[2]);
+    let error = next(source.as_mut(), start.as_ref()).unwrap_err();
+    assert!(matches!(error, SourceError::NotAppended { version: 2, .. }), "{error}");
+    assert!(error.to_string().contains("maps the names"), "{error}");
+    let error = DeltaSourceFactory::default().schema(&table.spec(&[])).unwrap_err();
+    assert!(error.to_string().contains("maps the names"), "{error}");
+    table.commit(&[metadata_with(SCHEMA, r#"["k"]"#, r#"{"delta.columnMapping.mode":"none"}"#)]);
+    table.append(&[5]);
+    let error = next(open(&table.spec(&[("startingVersion", "3")])).as_mut(), None).unwrap_err();
+    assert!(matches!(error, SourceError::NotAppended { version: 3, .. }), "{error}");
+    let (_, rows) = next(open(&table.spec(&[("startingVersion", "4")])).as_mut(), None).unwrap();
+    assert_eq!(rows, ["5|v5|p"]);
+}
+
+#[test]
+fn what_a_version_asks_of_its_readers_must_be_known() {
+    let protocol = |features: &str| {
+        format!(
+            r#"{{"protocol":{{"minReaderVersion":3,"minWriterVersion":7,"readerFeatures":[{features}],"writerFeatures":[{features}]}}}}"#
+        )
+    };
+    let mut table = Table::new();
+    table.append(&[1]);
+    let (start, _) = next(open(&table.spec(&[])).as_mut(), None).unwrap();
+    table.commit(&[protocol(r#""deletionVectors","timestampNtz""#)]);
+    table.append(&[3]);
+    let mut source = open(&table.spec(&[]));
+    let (at, rows) = next(source.as_mut(), start.as_ref()).unwrap();
+    assert_eq!(rows, ["3|v3|p"]);
+    table.commit(&[protocol(r#""ofTheFuture""#)]);
+    let error = next(source.as_mut(), at.as_ref()).unwrap_err();
+    assert!(matches!(error, SourceError::Schema { .. }), "{error}");
+    assert!(error.to_string().contains("ofTheFuture") && error.to_string().contains("drop the feature"), "{error}");
+    let error = DeltaSourceFactory::default().schema(&table.spec(&[])).unwrap_err();
+    assert!(error.to_string().contains("ofTheFuture"), "{error}");
+    table.append(&[5]);
+    table.commit(&[protocol("")]);
+    let error = next(open(&table.spec(&[])).as_mut(), at.as_ref()).unwrap_err();
+    assert!(matches!(error, SourceError::NotAppended { version: 4, .. }), "{error}");
+    assert!(error.to_string().contains("must know the feature `ofTheFuture`"), "{error}");
+}
+
+#[test]
+fn a_table_that_was_made_anew_is_not_taken_for_the_old_one() {
+    let mut table = Table::new();
+    table.append(&[1]);
+    table.append(&[2]);
+    let (at, _) = next(open(&table.spec(&[])).as_mut(), None).unwrap();
+    let again = Table::new();
+    let spec = again.spec(&[]);
+    let error = next(open(&spec).as_mut(), at.as_ref()).unwrap_err();
+    assert!(matches!(error, SourceError::Lost { .. }), "{error}");
+    assert!(error.to_string().contains("version 2") && error.to_string().contains("made anew"), "{error}");
 }
 
 #[test]
