@@ -180,6 +180,10 @@ pub trait Source: Send {
     /// When the place cannot be looked at.
     fn prepare_available_now(&mut self) -> Result<(), SourceError>;
 
+    /// The checkpoint goes with this run, and nobody comes back: what the source keeps elsewhere for the next run goes, too.
+    /// Best effort, called before [`stop`](Self::stop).
+    fn abandon(&mut self) {}
+
     /// Ends threads and connections. Idempotent.
     fn stop(&mut self) {}
 }

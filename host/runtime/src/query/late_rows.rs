@@ -67,8 +67,8 @@ pub(super) fn open(
 
 fn with_own_transactions(late: &SinkSpec) -> SinkSpec {
     let (option, name) = TRANSACTIONS;
-    let exactly_once = !late.options.get("deliveryGuarantee").is_some_and(|given| given.trim() == "at-least-once");
-    if late.format != "kafka" || late.options.get(option).is_some() || !exactly_once {
+    let has_none = late.options.get("deliveryGuarantee").is_some_and(|given| given.trim() == "at-least-once");
+    if late.format != "kafka" || late.options.get(option).is_some() || has_none {
         return late.clone();
     }
     SinkSpec { options: late.options.clone().with(option, name), ..late.clone() }

@@ -14,6 +14,7 @@ use millstream_operators::{LateRowsPolicy, SegmentSlot};
 use millstream_plan::{BeyondSpark, PlanSettings, QueryInput, StaticTable, StreamInput, StreamingPlan};
 use millstream_sink::connectors::plugin::{self, PluginSinkFactory};
 use millstream_sink::{Guarantee, Sink, SinkContext, SinkError, SinkSpec};
+use millstream_source::connectors::{mysql, postgres};
 use millstream_source::{Offset, Refresh, Source, SourceContext, SourceSpec};
 use millstream_wasm::{PluginHost, PluginSlot};
 use std::sync::Arc;
@@ -101,6 +102,7 @@ pub(crate) fn tables(
     specs: &[TableSpec],
     stop: &StopSignal,
 ) -> Result<Vec<StaticTable>, RuntimeError> {
+    refuse_changes(specs)?;
     specs
         .iter()
         .map(|spec| match spec {
@@ -112,9 +114,39 @@ pub(crate) fn tables(
         .collect()
 }
 
-/// Reads a table through a source, whose own log goes to a folder that is thrown away.
-pub(super) fn read_table(session: &Session, spec: &SourceSpec, stop: &StopSignal) -> Result<StaticTable, RuntimeError> {
+/// Refuses the changes of a table in the place of a table: each reading would begin a stream of its own on the server.
+fn refuse_changes(specs: &[TableSpec]) -> Result<(), RuntimeError> {
+    for spec in specs {
+        let TableSpec::Files(SourceSpec { name, format, .. }) = spec else { continue };
+        let of_rows = match format.to_ascii_lowercase().as_str() {
+            postgres::CDC_FORMAT => postgres::FORMAT,
+            mysql::CDC_FORMAT => mysql::FORMAT,
+            _ => continue,
+        };
+        return Err(RuntimeError::Invalid {
+            reason: format!("table `{name}` cannot have the format `{format}`: that is a stream of changes"),
+            hint: Some(format!(
+                "give the table the format `{of_rows}`, which reads its rows, or name it as a source instead"
+            )),
+        });
+    }
+    Ok(())
+}
+
+/// Reads a table when a query starts.
+fn read_table(session: &Session, spec: &SourceSpec, stop: &StopSignal) -> Result<StaticTable, RuntimeError> {
     let changes = Refresh::of(spec)? != Refresh::Never;
+    let (schema, rows) = read_whole(session, spec, stop)?;
+    let live = changes.then(|| Arc::new(SegmentSlot::new(Arc::clone(&schema))));
+    Ok(StaticTable { name: spec.name.clone(), schema, rows, live })
+}
+
+/// The columns and rows of a table, read through a source whose own log goes to a folder that is thrown away.
+pub(super) fn read_whole(
+    session: &Session,
+    spec: &SourceSpec,
+    stop: &StopSignal,
+) -> Result<(SchemaRef, Vec<RecordBatch>), RuntimeError> {
     let scratch = folder_of_its_own(&format!("table `{}`", spec.name))?;
     let context = SourceContext {
         files: session.open_checkpoint(&scratch.path().display().to_string(), &[])?,
@@ -131,8 +163,7 @@ pub(super) fn read_table(session: &Session, spec: &SourceSpec, stop: &StopSignal
         None => Vec::new(),
     };
     source.stop();
-    let live = changes.then(|| Arc::new(SegmentSlot::new(Arc::clone(&schema))));
-    Ok(StaticTable { name: spec.name.clone(), schema, rows, live })
+    Ok((schema, rows))
 }
 
 /// A temporary folder for what a source writes down while `what` is read.
@@ -183,6 +214,7 @@ pub(crate) fn query_input(
     plugins: Vec<Arc<PluginSlot>>,
     batch_time: &BatchTime,
 ) -> Result<QueryInput, RuntimeError> {
+    refuse_changes(&spec.tables)?;
     let mut streams = Vec::new();
     for stream in &spec.streams {
         let schema: SchemaRef = session.sources().factory(&stream.source)?.schema(&stream.source)?;

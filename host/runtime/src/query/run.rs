@@ -4,7 +4,7 @@ use super::batch::{Definition, execute};
 use super::border::{self, Remake};
 use super::canary::{self, CanaryTerms};
 use super::input_digest::InputPins;
-use super::late_rows;
+use super::late_rows::{self, LateSink};
 use super::open::{self, RunningPlugin, RunningSource};
 use super::planned::{Components, Planned};
 use super::prepared::{self, Prepared, Remains};
@@ -13,6 +13,7 @@ use super::recovery::{self, Recovered, RetainedFiles};
 use super::restart::{self, Later};
 use super::said::SaidQuery;
 use super::swap::{self, EndRequest, SwapGrounds, SwapQueue, SwapRequest, Swapped, Unlogged};
+use super::tables;
 use super::tap::Tap;
 use crate::{QuerySpec, RuntimeError, Session, Settings, repartition};
 use arrow::array::RecordBatch;
@@ -63,7 +64,7 @@ pub struct QueryRun {
     pub(super) plugins: Vec<RunningPlugin>,
     pub(super) host: Arc<PluginHost>,
     pub(super) sink: Box<dyn Sink>,
-    pub(super) late_sink: Option<Box<dyn Sink>>,
+    pub(super) late_sink: Option<LateSink>,
     /// What the sink holds ready.
     pub(super) prepared: Option<Prepared>,
     pub(super) batch_time: BatchTime,
@@ -131,6 +132,8 @@ impl QueryRun {
         let run_id = RunId(uuid::Uuid::new_v4());
         let clock = Arc::clone(session.clock());
         let holder = LeaseHolder::this_process(run_id);
+        // Tables are no younger than this.
+        let opened_ms = clock.now_ms();
         let mut later = Vec::new();
         let mut moved = BTreeMap::new();
         let (checkpoint, lease, recovered, mut planned) = match existing(&files)? {
@@ -217,8 +220,8 @@ impl QueryRun {
         let mut run = Self {
             session,
             spec: of_run,
+            tables_read_ms: tables::read_at(&tables, opened_ms),
             tables,
-            tables_read_ms: BTreeMap::new(),
             name: spec.name,
             id,
             run_id,
@@ -561,6 +564,9 @@ impl QueryRun {
     pub fn close(mut self) {
         self.swaps.close("the query has stopped");
         for running in &mut self.sources {
+            if self.temporary.is_some() {
+                running.source.abandon();
+            }
             running.source.stop();
         }
         self.sink.stop();

@@ -1,11 +1,12 @@
 //! The changes of a table as a stream.
 
 use crate::{server, server_to_kill, stories};
-use databases_tests::query::Changes;
+use databases_tests::query::{Changes, Story};
 use databases_tests::{Connection, Database, Product, execute, product_of, rows};
 use millstream_checkpoint::faulty::Moment;
-use millstream_common::{Options, StopSignal, describe_chain};
-use millstream_runtime::{QueryRun, RuntimeError};
+use millstream_common::{Hint, Options, StopSignal, Trigger, describe_chain};
+use millstream_runtime::batch_query::run_batch_query;
+use millstream_runtime::{OutputMode, QueryRun, RuntimeError, inspect};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use streaming_stories::World;
@@ -24,6 +25,9 @@ stories! {
     a_table_that_is_dropped_is_told
     a_restarted_server_gives_the_rest
     changes_of_one_table_are_mirrored_in_another
+    a_quiet_table_lets_go_of_the_log_when_all_that_is_available_is_read_now_and_then
+    all_that_is_there_is_read_at_once_and_otherwise_as_much_as_a_batch_may_have
+    the_changes_of_a_table_are_no_table
 }
 
 fn format(product: Product) -> &'static str {
@@ -33,19 +37,19 @@ fn format(product: Product) -> &'static str {
     }
 }
 
-fn options(url: &str) -> Options {
+pub(crate) fn options(url: &str) -> Options {
     Options::new().with("url", url).with("dbtable", "items")
 }
 
-fn changes(url: &str) -> Changes {
+pub(crate) fn changes(url: &str) -> Changes {
     stream(url, SQL, &options(url))
 }
 
-fn stream(url: &str, sql: &str, options: &Options) -> Changes {
+pub(crate) fn stream(url: &str, sql: &str, options: &Options) -> Changes {
     Changes::new(World::new().unwrap(), sql, format(product_of(url)), options).unwrap()
 }
 
-fn with_items(url: &str) {
+pub(crate) fn with_items(url: &str) {
     execute(url, &[TABLE, "INSERT INTO items VALUES (1, 'one', 1.5), (2, 'two', NULL)"]);
 }
 
@@ -392,6 +396,143 @@ fn changes_of_one_table_are_mirrored_in_another(product: Product) {
         run.close();
         end(&url);
     }
+}
+
+fn a_quiet_table_lets_go_of_the_log_when_all_that_is_available_is_read_now_and_then(product: Product) {
+    // What others write is in the same log.
+    let Some(server) = server_to_kill(product) else { return };
+    let url = server.database();
+    with_items(&url);
+    execute(&url, &["CREATE TABLE other (id int)"]);
+    let mut stream = changes(&url);
+    stream.spec().trigger = Trigger::AvailableNow;
+    stream.run().unwrap();
+    let others: &[&str] = match product {
+        Product::Postgres => {
+            &["SELECT pg_logical_emit_message(true, 'x', repeat('x', 1000000)) FROM generate_series(1, 20)"]
+        }
+        Product::Mysql => &["INSERT INTO other VALUES (1)", "FLUSH BINARY LOGS", "INSERT INTO other VALUES (2)"],
+    };
+    for _ in 0..3 {
+        execute(&url, others);
+        assert_eq!(stream.run(), Ok(1), "a batch without rows, and then the end");
+        assert_eq!(stream.run(), Ok(0));
+    }
+    if product == Product::Postgres {
+        let kept = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn)::bigint \
+                    FROM pg_replication_slots WHERE database = current_database()";
+        let behind: i64 = rows(&url, kept)[0].parse().unwrap();
+        assert!(behind < 30_000_000, "the slot holds {behind} bytes, and not those of the last run alone");
+    }
+    execute(&url, &["INSERT INTO items VALUES (3, 'three', 3)"]);
+    stream.run().unwrap();
+    assert_eq!(stream.rows()[2..], ["insert, 3, three"]);
+    end(&url);
+}
+
+fn all_that_is_there_is_read_at_once_and_otherwise_as_much_as_a_batch_may_have(product: Product) {
+    let server = server(product);
+    for (trigger, most) in [(Trigger::Once, 6), (Trigger::AvailableNow, 2)] {
+        let url = server.database();
+        with_items(&url);
+        let limited = options(&url).with("maxRowsPerTrigger", "2").with("snapshot", "false");
+        let mut changes = stream(&url, SQL, &limited);
+        changes.run().unwrap();
+        for id in 10..16 {
+            execute(&url, &[&format!("INSERT INTO items VALUES ({id}, 'x', 1)")]);
+        }
+        changes.spec().trigger = trigger;
+        changes.run().unwrap();
+        let sizes: Vec<usize> = changes.batches().iter().map(Vec::len).collect();
+        assert_eq!((sizes.iter().max(), sizes.iter().sum()), (Some(&most), 6_usize), "{trigger:?}: {sizes:?}");
+        end(&url);
+    }
+}
+
+fn the_changes_of_a_table_are_no_table(product: Product) {
+    let server = server(product);
+    let url = server.database();
+    with_items(&url);
+    let world = World::new().unwrap();
+    let table = world.session.read().format(format(product)).option("url", &url).option("dbtable", "items");
+    table.load().unwrap().create_or_replace_temp_view("items").unwrap();
+    let sql = "SELECT e.k, name FROM events e JOIN items ON e.v = items.id";
+    let mut story = Story::in_world(world, sql, OutputMode::Append, "recorder", &Options::new());
+    let spec = story.spec().clone();
+    let checked = inspect::check(&story.world.session, &spec).map(drop).unwrap_err();
+    for error in [story.open().map(drop).unwrap_err(), checked] {
+        let (text, hint) = (describe_chain(&error), error.hint().unwrap_or_default());
+        assert!(text.contains(&format!("`{}`: that is a stream of changes", format(product))), "{text}");
+        assert!(hint.contains(&format!("the format `{}`", server.format())), "{hint}");
+    }
+    if product == Product::Postgres {
+        assert_eq!(left_behind(&url), [""; 0]);
+    }
+}
+
+/// The slots and publications of a database.
+fn left_behind(url: &str) -> Vec<String> {
+    let slots = "SELECT slot_name FROM pg_replication_slots WHERE database = current_database()";
+    rows(url, &format!("{slots} UNION ALL SELECT pubname FROM pg_publication"))
+}
+
+#[test]
+fn a_batch_query_has_the_rows_that_are_there_and_leaves_nothing_behind() {
+    let server = server(Product::Postgres);
+    let url = server.database();
+    with_items(&url);
+    for (snapshot, expected) in [("true", &["snapshot, 1, one", "snapshot, 2, two"][..]), ("false", &[])] {
+        let mut changes = stream(&url, SQL, &options(&url).with("snapshot", snapshot));
+        let spec = changes.spec().clone();
+        let summary = run_batch_query(&changes.world.session, &spec, &StopSignal::new()).unwrap().unwrap();
+        assert_eq!(changes.rows(), expected);
+        assert_eq!(summary.rows_in, [("changes".to_owned(), expected.len() as u64)]);
+        assert_eq!(left_behind(&url), [""; 0]);
+    }
+}
+
+#[test]
+fn a_query_without_a_checkpoint_leaves_nothing_on_the_server_when_it_stops() {
+    let server = server(Product::Postgres);
+    let url = server.database();
+    with_items(&url);
+    let mut changes = stream(&url, SQL, &options(&url));
+    changes.spec().checkpoint = None;
+    let mut run = changes.open().unwrap();
+    run.run_next().unwrap().unwrap();
+    assert_eq!(left_behind(&url).len(), 2, "its slot and its publication");
+    run.close();
+    assert_eq!(left_behind(&url), [""; 0]);
+}
+
+#[test]
+fn a_column_of_a_domain_is_one_of_the_type_below_it() {
+    let server = server(Product::Postgres);
+    let url = server.database();
+    execute(
+        &url,
+        &[
+            "CREATE DOMAIN money_of_ours AS numeric(10,2) CHECK (VALUE >= 0)",
+            "CREATE DOMAIN short AS varchar(5)",
+            "CREATE TABLE items (id int PRIMARY KEY, name short, price money_of_ours, old money_of_ours[])",
+            "INSERT INTO items VALUES (1, 'one', 1.5, '{1}')",
+        ],
+    );
+    let stream = stream(&url, "SELECT _op, id, name, price + 1, old FROM changes", &options(&url));
+    stream.run().unwrap();
+    let mut run = stream.open().unwrap();
+    execute(&url, &["INSERT INTO items VALUES (2, 'two', 2.5, '{2,3}')"]);
+    run.run_next().unwrap().unwrap();
+    assert_eq!(stream.rows(), ["snapshot, 1, one, 2.50, {1.00}", "insert, 2, two, 3.50, {2.00,3.00}"]);
+    // What is below it is another type.
+    execute(
+        &url,
+        &["ALTER TABLE items ALTER COLUMN price TYPE numeric(10,2)", "INSERT INTO items VALUES (3, 'three', 3, NULL)"],
+    );
+    let text = failure(&mut run);
+    assert!(text.contains("column `price` has another type"), "{text}");
+    drop(run);
+    end(&url);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Static tables.
 
-use crate::{server, stories};
+use crate::{server, server_to_kill, stories};
 use databases_tests::query::{Story, rows as pairs};
 use databases_tests::{Product, execute};
-use millstream_common::Options;
+use millstream_common::{Options, describe_chain};
 use millstream_runtime::OutputMode;
 use std::time::Duration;
 use streaming_stories::World;
@@ -12,6 +12,9 @@ stories! {
     a_stream_is_joined_with_a_table_and_with_a_query
     tables_may_have_columns_of_the_same_names
     a_table_is_read_again_as_its_policy_says
+    a_table_that_is_old_when_the_first_batch_comes_is_read_again
+    a_table_whose_columns_changed_is_read_by_the_names_of_the_plan_or_ends_the_query
+    a_server_that_is_away_for_a_moment_is_waited_for_at_the_start_and_at_a_refresh
 }
 
 /// What the batches gave, in order.
@@ -116,4 +119,83 @@ fn a_table_is_read_again_as_its_policy_says(product: Product) {
     let often = story.world.session.read().format(server.format()).option("url", &url).option("dbtable", "names");
     let error = often.option("refresh", "often").load().map(drop).unwrap_err();
     assert!(error.to_string().contains("every batch") || format!("{error:?}").contains("every batch"), "{error:?}");
+}
+
+/// A query that joins its events with table `names`, which is read again as `refresh` says.
+fn refreshed(format: &str, url: &str, refresh: &str) -> Story {
+    let world = World::new().unwrap();
+    let table = world.session.read().format(format).option("url", url).option("dbtable", "names");
+    table.option("refresh", refresh).load().unwrap().create_or_replace_temp_view("names").unwrap();
+    let sql = "SELECT e.v, names.k, names.name FROM events e JOIN names ON e.k = names.k";
+    Story::in_world(world, sql, OutputMode::Append, "recorder", &Options::new())
+}
+
+fn a_table_that_is_old_when_the_first_batch_comes_is_read_again(product: Product) {
+    let server = server(product);
+    let url = server.database();
+    execute(&url, &["CREATE TABLE names (k varchar(9), name varchar(9))", "INSERT INTO names VALUES ('a', 'old')"]);
+    let story = refreshed(server.format(), &url, "10 minutes");
+    let mut run = story.open().unwrap();
+    execute(&url, &["UPDATE names SET name = 'new'"]);
+    for minutes in [10, 1] {
+        story.world.clock.advance(Duration::from_secs(minutes * 60));
+        story.add(&[("a", 1)]);
+        run.run_next().unwrap().unwrap();
+        execute(&url, &["UPDATE names SET name = 'newer'"]);
+    }
+    run.close();
+    assert_eq!(found(&story), ["1, a, new", "1, a, new"]);
+}
+
+fn a_table_whose_columns_changed_is_read_by_the_names_of_the_plan_or_ends_the_query(product: Product) {
+    let server = server(product);
+    let url = server.database();
+    execute(&url, &["CREATE TABLE names (k varchar(9), name varchar(9))", "INSERT INTO names VALUES ('a', 'first')"]);
+    let story = refreshed(server.format(), &url, "every batch");
+    let mut run = story.open().unwrap();
+    let mut next = |number| {
+        story.add(&[("a", number)]);
+        run.run_next().map_err(|error| describe_chain(&error))
+    };
+    next(1).unwrap();
+    // Now its second column is another one of the same type.
+    execute(
+        &url,
+        &[
+            "ALTER TABLE names DROP COLUMN name",
+            "ALTER TABLE names ADD COLUMN secret varchar(9)",
+            "ALTER TABLE names ADD COLUMN name varchar(9)",
+            "UPDATE names SET secret = 'hidden', name = 'second'",
+        ],
+    );
+    next(2).unwrap();
+    execute(&url, &["ALTER TABLE names DROP COLUMN name"]);
+    let error = next(3).unwrap_err();
+    assert!(error.contains("cannot read the table") && error.contains("name"), "{error}");
+    assert_eq!(found(&story), ["1, a, first", "2, a, second"]);
+}
+
+fn a_server_that_is_away_for_a_moment_is_waited_for_at_the_start_and_at_a_refresh(product: Product) {
+    let Some(server) = server_to_kill(product) else { return };
+    let url = server.database();
+    execute(&url, &["CREATE TABLE names (k varchar(9), name varchar(9))", "INSERT INTO names VALUES ('a', 'there')"]);
+    let story = refreshed(server.format(), &url, "every batch");
+    story.add(&[("a", 1)]);
+    let server = &*server;
+    let comes_back = || {
+        std::thread::sleep(Duration::from_secs(1));
+        server.restart();
+    };
+    server.kill();
+    let mut run = std::thread::scope(|scope| {
+        scope.spawn(comes_back);
+        story.open().unwrap()
+    });
+    server.kill();
+    std::thread::scope(|scope| {
+        scope.spawn(comes_back);
+        run.run_next().unwrap().unwrap();
+    });
+    run.close();
+    assert_eq!(found(&story), ["1, a, there"]);
 }

@@ -77,6 +77,9 @@ pub(crate) trait ChangeLog: Send {
         Ok(())
     }
 
+    /// Nobody comes back: what the server keeps for the stream goes.
+    fn abandon(&mut self) {}
+
     /// Ends connections.
     fn close(&mut self);
 }
@@ -193,8 +196,10 @@ impl<L: ChangeLog> Source for ChangeStream<L> {
             None => began.position,
         };
         let limit = match limit {
-            ReadLimit::MaxRows(rows) => rows,
-            _ => self.max_rows,
+            ReadLimit::AllAvailable => None,
+            ReadLimit::MaxRows(rows) => Some(rows),
+            // A log has neither files nor bytes of rows.
+            ReadLimit::MaxFiles(_) | ReadLimit::MaxBytes(_) => Some(self.max_rows),
         };
         let end = self.log.end(Some(&from))?;
         if end < from {
@@ -209,11 +214,11 @@ impl<L: ChangeLog> Source for ChangeStream<L> {
             Some((after, to)) if *after == from && *to <= until => to.clone(),
             _ => from.clone(),
         };
-        let Fetched { mut transactions, reached } = self.log.fetch(&begin, &until, Some(limit))?;
-        transactions.truncate(admitted(&transactions, limit));
+        let Fetched { mut transactions, reached } = self.log.fetch(&begin, &until, limit)?;
+        transactions.truncate(admitted(&transactions, limit.unwrap_or(u64::MAX)));
         let to = match transactions.last() {
             Some(last) => last.end.clone(),
-            None if self.frozen.is_none() && L::is_far(&from, &reached) => reached,
+            None if L::is_far(&from, &reached) => reached,
             None => {
                 self.passed = Some((from, reached));
                 self.quiet_at = Some(end);
@@ -268,6 +273,10 @@ impl<L: ChangeLog> Source for ChangeStream<L> {
         self.log.begin()?;
         self.frozen = Some(self.log.end(None)?);
         Ok(())
+    }
+
+    fn abandon(&mut self) {
+        self.log.abandon();
     }
 
     fn stop(&mut self) {

@@ -3,7 +3,8 @@
 //! As a static table it is read when a query starts. Its offset counts the readings, so it has one batch.
 
 use super::options::{From, TableOptions};
-use super::{Connect, failed, patiently};
+use super::{Connect, failed};
+use crate::connectors::attempt::patiently;
 use crate::{Offset, Source, SourceContext, SourceError, SourceFactory, SourceSpec};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
@@ -40,13 +41,14 @@ impl<D: TableDialect> TableFactory<D> {
         Self(PhantomData)
     }
 
-    fn columns(options: &TableOptions, spec: &SourceSpec) -> Result<SchemaRef, SourceError> {
+    /// The columns that are declared, or those that the server tells when it is asked once.
+    fn columns(options: &TableOptions, spec: &SourceSpec, stop: &StopSignal) -> Result<SchemaRef, SourceError> {
         if let Some(declared) = &spec.schema {
             let fields = declared.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
             return Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())));
         }
         let ask = || {
-            let mut connection = D::Connection::open(&options.address, "millstream table", &StopSignal::new())?;
+            let mut connection = D::Connection::open(&options.address, "millstream table", stop)?;
             D::columns(&mut connection, &options.from)
         };
         ask().map_err(failed(&spec.name, "ask for the columns of the table"))
@@ -56,12 +58,13 @@ impl<D: TableDialect> TableFactory<D> {
 impl<D: TableDialect> SourceFactory for TableFactory<D> {
     /// Asks the server, where no columns are declared.
     fn schema(&self, spec: &SourceSpec) -> Result<SchemaRef, SourceError> {
-        Self::columns(&TableOptions::new(D::PRODUCT, spec)?, spec)
+        Self::columns(&TableOptions::new(D::PRODUCT, spec)?, spec, &StopSignal::new())
     }
 
     fn open(&self, spec: &SourceSpec, context: SourceContext) -> Result<Box<dyn Source>, SourceError> {
         let options = TableOptions::new(D::PRODUCT, spec)?;
-        let schema = Self::columns(&options, spec)?;
+        // A server that is away for a moment does not keep a query from starting.
+        let schema = patiently(&spec.name, &context.stop, || Self::columns(&options, spec, &context.stop))?;
         Ok(Box::new(TableSource::<D> {
             name: spec.name.clone(),
             options,
@@ -106,7 +109,7 @@ impl<D: TableDialect> Source for TableSource<D> {
         let misfit = |reason: String| SourceError::Schema { name: self.name.clone(), reason };
         let projected = Arc::new(self.schema.project(projection).map_err(|error| misfit(error.to_string()))?);
         // A server that is away for a moment does not end a query that reads its table now and then.
-        let rows = patiently(&self.stop, || {
+        let rows = patiently(&self.name, &self.stop, || {
             let opened = D::Connection::open(&self.options.address, "millstream table", &self.stop);
             let mut connection = opened.map_err(failed(&self.name, "connect"))?;
             let (mut rows, from) = (Vec::new(), self.options.from.text(D::PRODUCT));

@@ -234,7 +234,7 @@ mod tests {
         let large = Plan::new(&[(0..100).map(|n| kib(n << 10, (n + 1) << 10)).collect()], u64::MAX);
         assert_eq!((large.spans.len(), large.step), (100, SIDE_BY_SIDE_BYTES / 100));
         let hostile = Plan::new(&[vec![0..u64::MAX, 1..u64::MAX]], u64::MAX);
-        assert_eq!(hostile.spans, [0..u64::MAX]);
+        assert_eq!((hostile.spans.len(), hostile.spans[0].clone()), (1, 0..u64::MAX));
     }
 
     #[test]
@@ -270,7 +270,8 @@ mod tests {
     #[test]
     fn what_lies_outside_is_fetched_as_it_is_asked_for() {
         let (bucket, file, content) = object("spans-outside", WHOLE_BYTES + 100);
-        let spans = Spans::new(&file, &[vec![10..20]]);
+        let chunk = 10..20;
+        let spans = Spans::new(&file, &[vec![chunk]]);
         let before = bucket.traffic();
         assert_eq!(spans.get_bytes(15, 10).unwrap(), content[15..25]);
         assert_eq!(spans.get_bytes(12, 0).unwrap(), Bytes::new());

@@ -191,7 +191,7 @@ fn lies<'a>(config: &FileConfig, location: &'a str) -> Lies<'a> {
     for depth in config.places.depths_above(&all) {
         let mut below = all.iter().take(all.len().saturating_sub(1)).skip(depth);
         match below.find(|folder| !is_entered(config, folder)) {
-            Some(folder) => lies = Lies::Behind(*folder),
+            Some(folder) => lies = Lies::Behind(folder),
             None => return Lies::Inside,
         }
     }

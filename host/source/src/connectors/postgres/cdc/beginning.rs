@@ -1,7 +1,7 @@
 //! How a stream of changes begins: publication, slot, and the rows that are there already.
 //!
 //! The slot is made first and the snapshot is taken after it, so no change is missed. What the slot holds of
-//! transactions that the snapshot has seen is left out by their numbers.
+//! transactions that the snapshot has seen is left out by their numbers. Of a batch query there is the snapshot alone.
 
 use super::super::table::{BEGIN, read_rows};
 use super::catalog::obstacle;
@@ -31,6 +31,17 @@ pub(super) struct Beginning {
     /// The transactions that the snapshot has seen, if there is one.
     pub(super) seen: Option<String>,
     /// When the snapshot was taken, in microseconds since 1970.
+    pub(super) taken_us: i64,
+    /// How many files of rows it has.
+    pub(super) pieces: u64,
+}
+
+/// The rows that were there.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    /// The transactions that it has seen, as PostgreSQL writes them.
+    seen: String,
+    /// When it was taken, in microseconds since 1970.
     pub(super) taken_us: i64,
     /// How many files of rows it has.
     pub(super) pieces: u64,
@@ -67,13 +78,27 @@ pub(super) fn begin(
     if let Some(reason) = found.map_err(failed(name, "ask for the settings of the server"))? {
         return Err(SourceError::Schema { name: name.to_owned(), reason });
     }
-    let lsn = make_slot(config, names, &mut connection).map_err(failed(name, "make the publication and the slot"))?;
+    let making = failed(name, "make the publication and the slot");
+    let lsn = make_slot(name, config, names, &mut connection).map_err(making)?;
     let mut beginning = Beginning { lsn, seen: None, taken_us: 0, pieces: 0 };
     if config.shared.snapshot {
-        take_snapshot(name, config, schema, files, &mut connection, &mut beginning)?;
+        let Snapshot { seen, taken_us, pieces } = take_snapshot(name, config, schema, files, &mut connection)?;
+        beginning = Beginning { seen: Some(seen), taken_us, pieces, ..beginning };
     }
     files.write_state(&beginning)?;
     Ok(beginning)
+}
+
+/// Takes the rows that are there, and makes nothing on the server.
+pub(super) fn take_rows(
+    name: &str,
+    config: &CdcConfig,
+    schema: &SchemaRef,
+    files: &SnapshotFiles,
+    stop: &StopSignal,
+) -> Result<Snapshot, SourceError> {
+    let connection = Connection::open(&config.shared.address, "millstream snapshot", stop);
+    take_snapshot(name, config, schema, files, &mut connection.map_err(failed(name, "connect"))?)
 }
 
 /// The first value of the first row.
@@ -82,7 +107,12 @@ fn one(connection: &mut Connection, sql: &str) -> Result<Option<String>, Databas
 }
 
 /// Makes what is missing; answers where the slot begins.
-fn make_slot(config: &CdcConfig, names: &Names, connection: &mut Connection) -> Result<String, DatabaseError> {
+fn make_slot(
+    name: &str,
+    config: &CdcConfig,
+    names: &Names,
+    connection: &mut Connection,
+) -> Result<String, DatabaseError> {
     let (publication, slot) = (literal(&names.publication), literal(&names.slot));
     if one(connection, &format!("SELECT 1 FROM pg_publication WHERE pubname = {publication}"))?.is_none() {
         connection.run(&format!(
@@ -98,6 +128,14 @@ fn make_slot(config: &CdcConfig, names: &Names, connection: &mut Connection) -> 
         return Ok(lsn);
     }
     connection.run(&format!("SELECT pg_create_logical_replication_slot({slot}, 'pgoutput')"))?;
+    // The checkpoint has the names too, but it may be thrown away before the slot is.
+    tracing::warn!(
+        source = name,
+        publication = names.publication,
+        "replication slot `{}` is made, and the server keeps its log for it: when the query is given up, drop it with \
+         `SELECT pg_drop_replication_slot({slot})`",
+        names.slot
+    );
     one(connection, &find)?.ok_or_else(|| DatabaseError::Missing {
         place: connection.address().place(),
         message: format!("the replication slot `{}`, which was just made", names.slot),
@@ -110,24 +148,21 @@ fn take_snapshot(
     schema: &SchemaRef,
     files: &SnapshotFiles,
     connection: &mut Connection,
-    beginning: &mut Beginning,
-) -> Result<(), SourceError> {
+) -> Result<Snapshot, SourceError> {
     let reading = failed(name, "take the snapshot");
     // In the transaction that reads, the first statement decides what is seen.
     connection.run(BEGIN).map_err(&reading)?;
     let rows =
         connection.rows("SELECT pg_current_snapshot()::text, (now() AT TIME ZONE 'UTC')::text").map_err(&reading)?;
     let text = |at| rows.first().and_then(|row| row.get(at)).unwrap_or_default();
-    beginning.seen = Some(text(0).to_owned());
-    beginning.taken_us = scalar::parse_timestamp(text(1)).unwrap_or(0);
+    let (seen, taken_us) = (text(0).to_owned(), scalar::parse_timestamp(text(1)).unwrap_or(0));
     let mut pieces = 0;
     read_rows(name, connection, &config.table, schema, &mut |rows| {
         files.write(pieces, &rows)?;
         pieces += 1;
         Ok(())
     })?;
-    beginning.pieces = pieces;
-    Ok(())
+    Ok(Snapshot { seen, taken_us, pieces })
 }
 
 /// The transactions that a snapshot has seen.

@@ -9,7 +9,8 @@ use millstream_client::postgres::{ColumnType, Connection, parse_lsn};
 pub(super) struct Said {
     /// The number of the table.
     pub(super) table: u32,
-    /// Its columns, but for those that are computed from others: the log does not have them.
+    /// Its columns, but for those that are computed from others: the log does not have them. The number of a type is the one
+    /// that the log tells: a domain's own, although its values are those of the type below it.
     pub(super) columns: Vec<ColumnType>,
     /// The names of the columns of its primary key.
     pub(super) key: Vec<String>,
@@ -31,13 +32,11 @@ pub(super) fn ask(config: &CdcConfig, connection: &mut Connection) -> Result<Sai
     let names = |sql: String, connection: &mut Connection| -> Result<Vec<String>, DatabaseError> {
         Ok(connection.texts(&sql)?.into_iter().flatten().flatten().collect())
     };
-    let all = names(
-        format!(
-            "SELECT attname FROM pg_attribute WHERE attrelid = {number} AND attnum > 0 AND NOT attisdropped \
-             AND attgenerated = '' ORDER BY attnum"
-        ),
-        connection,
-    )?;
+    let all = connection.texts(&format!(
+        "SELECT attname, atttypid::text FROM pg_attribute WHERE attrelid = {number} AND attnum > 0 AND NOT attisdropped \
+         AND attgenerated = '' ORDER BY attnum"
+    ))?;
+    let all: Vec<(String, u32)> = all.into_iter().filter_map(name_and_type).collect();
     if all.is_empty() {
         return Err(missing());
     }
@@ -48,9 +47,19 @@ pub(super) fn ask(config: &CdcConfig, connection: &mut Connection) -> Result<Sai
         ),
         connection,
     )?;
-    let quoted: Vec<String> = all.iter().map(|name| Product::Postgres.quote(name)).collect();
-    let columns = connection.describe(&format!("SELECT {} FROM {}", quoted.join(", "), config.table))?;
+    let quoted: Vec<String> = all.iter().map(|(name, _)| Product::Postgres.quote(name)).collect();
+    let mut columns = connection.describe(&format!("SELECT {} FROM {}", quoted.join(", "), config.table))?;
+    for (column, (_, type_id)) in columns.iter_mut().zip(&all) {
+        column.type_id = *type_id;
+    }
     Ok(Said { table: number, columns, key, position })
+}
+
+/// A column's name and the number of its type, out of a row of the catalog.
+fn name_and_type(row: Vec<Option<String>>) -> Option<(String, u32)> {
+    let mut row = row.into_iter();
+    let (name, type_id) = (row.next()??, row.next()??);
+    Some((name, type_id.parse().ok()?))
 }
 
 /// Why the changes of the table cannot be read, if they cannot; `publication` is there already, or will be made.

@@ -2,10 +2,12 @@
 
 use super::super::columns::schema;
 use super::beginning::{Beginning, Names, Seen, begin, names, position};
+use super::bounded::EmptyLog;
 use super::catalog::{Said, ask};
 use super::config::{CdcConfig, literal};
 use super::pgoutput::{Message, parse};
 use super::relation::Columns;
+use crate::connectors::attempt::patiently;
 use crate::connectors::database::{
     Began, Change, ChangeLog, ChangeStream, Fetched, Link, SnapshotFiles, Taken, Transaction, WAY_OUT, change_columns,
     check_there, failed, files,
@@ -14,7 +16,7 @@ use crate::{Source, SourceContext, SourceError, SourceFactory, SourceSpec};
 use arrow::datatypes::SchemaRef;
 use millstream_client::database::Product;
 use millstream_client::postgres::{Connection, parse_lsn};
-use millstream_common::StopSignal;
+use millstream_common::{StopSignal, describe_chain};
 use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
@@ -36,6 +38,13 @@ fn table(spec: &SourceSpec, config: &CdcConfig, stop: &StopSignal) -> Result<(Sc
         Some(declared) => Ok((Arc::clone(declared), said)),
         None => Ok((schema(&said.columns), said)),
     }
+}
+
+/// The same, from a server that may be away for a moment; it has the columns that a user declares.
+fn awaited_table(spec: &SourceSpec, config: &CdcConfig, stop: &StopSignal) -> Result<(SchemaRef, Said), SourceError> {
+    let (columns, said) = patiently(&spec.name, stop, || table(spec, config, stop))?;
+    check_there(spec, &config.shared.shown(), said.columns.iter().map(|column| column.name.as_str()))?;
+    Ok((columns, said))
 }
 
 impl SourceFactory for PostgresCdcFactory {
@@ -60,8 +69,7 @@ impl SourceFactory for PostgresCdcFactory {
 
     fn open(&self, spec: &SourceSpec, context: SourceContext) -> Result<Box<dyn Source>, SourceError> {
         let config = CdcConfig::new(spec)?;
-        let (table, said) = table(spec, &config, &context.stop)?;
-        check_there(spec, &config.shared.shown(), said.columns.iter().map(|column| column.name.as_str()))?;
+        let (table, said) = awaited_table(spec, &config, &context.stop)?;
         let files = files(spec, &context);
         let mut log = PostgresLog {
             columns: Columns::new(&table, &said, spec.schema.is_none()),
@@ -81,6 +89,23 @@ impl SourceFactory for PostgresCdcFactory {
         let shown = (place(&log.config), log.config.shared.max_rows);
         Ok(Box::new(ChangeStream::new(spec, shown, &table, files, log)?))
     }
+
+    /// A batch query has the rows that are there, and leaves nothing on the server.
+    fn open_bounded(&self, spec: &SourceSpec, context: SourceContext) -> Result<Box<dyn Source>, SourceError> {
+        let config = CdcConfig::new(spec)?;
+        let (table, said) = awaited_table(spec, &config, &context.stop)?;
+        let (files, shown) = (files(spec, &context), (place(&config), config.shared.max_rows));
+        let log = EmptyLog {
+            name: spec.name.clone(),
+            config,
+            table: Arc::clone(&table),
+            files: files.clone(),
+            stop: context.stop,
+            position: Lsn(said.position),
+            began: None,
+        };
+        Ok(Box::new(ChangeStream::new(spec, shown, &table, files, log)?))
+    }
 }
 
 fn place(config: &CdcConfig) -> String {
@@ -89,7 +114,7 @@ fn place(config: &CdcConfig) -> String {
 
 /// A position in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Lsn(u64);
+pub(super) struct Lsn(u64);
 
 impl fmt::Display for Lsn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -104,7 +129,8 @@ struct Begun {
     seen: Option<Seen>,
 }
 
-struct PostgresLog {
+/// The log, through a slot.
+pub(super) struct PostgresLog {
     config: CdcConfig,
     said: Said,
     table: SchemaRef,
@@ -140,8 +166,8 @@ impl PostgresLog {
             let beginning = match self.files.state::<Beginning>()? {
                 Some(beginning) => beginning,
                 None => {
-                    let what = (&names, &self.table);
-                    begin(&self.link.name, &self.config, what, &self.files, &self.link.stop)?
+                    let (what, Link { name, stop, .. }) = ((&names, &self.table), &self.link);
+                    patiently(name, stop, || begin(name, &self.config, what, &self.files, stop))?
                 }
             };
             self.set_begun(names, beginning)?;
@@ -306,6 +332,33 @@ impl ChangeLog for PostgresLog {
         self.link.ask("release the log", |connection| connection.run(&sql))?;
         self.released = to.0;
         Ok(())
+    }
+
+    /// Drops slot and publication, unless the user has named them.
+    fn abandon(&mut self) {
+        let Some(Begun { names, .. }) = &self.begun else { return };
+        let mut statements = Vec::new();
+        if self.config.slot.is_none() {
+            let slot = literal(&names.slot);
+            statements.push(format!(
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = {slot}"
+            ));
+        }
+        if self.config.publication.is_none() {
+            let publication = Product::Postgres.quote(&names.publication);
+            statements.push(format!("DROP PUBLICATION IF EXISTS {publication}"));
+        }
+        // The query is to stop, and this is part of it.
+        let dropped = Connection::open(&self.config.shared.address, "millstream end", &StopSignal::new())
+            .and_then(|mut connection| statements.iter().try_for_each(|sql| connection.run(sql)));
+        if let Err(error) = dropped {
+            tracing::warn!(
+                source = self.link.name,
+                slot = names.slot,
+                error = describe_chain(&error),
+                "the replication slot stays, and holds the log of the server; drop it there"
+            );
+        }
     }
 
     fn close(&mut self) {
