@@ -60,3 +60,35 @@ fn what_no_batch_can_ask_for_any_more_is_removed() {
     let mut source = input.open();
     assert_eq!(values(source.as_mut(), Some(&Offset(4.into())), &Offset(6.into())), ["5", "6"]);
 }
+
+#[test]
+fn what_no_batch_can_ask_for_any_more_is_removed_by_runs_of_one_batch_too() {
+    let broker = Broker::shared();
+    let (topic, mut client) = (broker.name("short"), broker.client());
+    let input = Input::of(broker.url(), &topic, &[]);
+    let factory =
+        MqttSourceFactory::default().with_settings(&SourceSettings { batches_retained: 2, ..Default::default() });
+    let factory = factory.unwrap();
+    let at = |number: u64| Offset(number.into());
+    drop(input.begin());
+    for number in 1_u64..=6 {
+        client.publish(&topic, &number.to_string(), 1);
+        let mut source = factory.open(&input.spec, input.context()).unwrap();
+        source.prepare_available_now().unwrap();
+        let before = number.checked_sub(1).filter(|before| *before > 0).map(at);
+        assert_eq!(next(source.as_mut(), before.as_ref()), Some(at(number)));
+        // The batch is in the log, so the one before it is done.
+        if let Some(before) = &before {
+            source.release(before).unwrap();
+        }
+        // It dies, and the batch is run again.
+        drop(source);
+        let mut source = factory.open(&input.spec, input.context()).unwrap();
+        let oldest = number.saturating_sub(3);
+        assert_eq!(values(source.as_mut(), Some(&at(oldest)), &at(number)).len() as u64, number - oldest);
+        if let Some(before) = &before {
+            source.release(before).unwrap();
+        }
+    }
+    assert_eq!(input.files.list("spool").unwrap().len(), 3);
+}

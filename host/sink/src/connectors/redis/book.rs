@@ -33,9 +33,14 @@ impl Book {
 
     /// Takes the book for this run; answers what it says now.
     pub(super) fn claim(&self, connection: &mut Connection) -> Result<Entry, RedisError> {
-        connection.ask(&[b"HINCRBY", self.key.as_bytes(), b"fence", b"1"])?;
+        let taken = connection.ask(&[b"HINCRBY", self.key.as_bytes(), b"fence", b"1"])?;
+        let Value::Int(fence) = taken else { return Err(connection.strange("a number that grew is no number")) };
         let entry = self.read(connection)?;
-        entry.ok_or_else(|| connection.strange("a number that was just written is not there"))
+        let Some(Entry { batch, .. }) = entry else {
+            return Err(connection.strange("a number that was just written is not there"));
+        };
+        // Another run may have taken the book since: the number that is there now is that one's.
+        Ok(Entry { fence, batch })
     }
 
     /// What it says; `None` when there is none.
@@ -54,6 +59,10 @@ impl Book {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_client::redis::RedisAddress;
+    use millstream_common::Options;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
 
     #[test]
     fn the_book_is_in_the_slot_of_what_is_written() {
@@ -63,5 +72,36 @@ mod tests {
         assert_eq!(book.key, format!("millstream:{{clicks}}:batches:{query}:clicks"));
         let keys = Target::Keys { prefix: "x{a}:".into(), columns: vec![], is_string: false };
         assert_eq!(Book::new(&keys, query).index, "millstream:{a}:keys:x{a}:");
+    }
+    /// A server whose book another run takes after each time that it is taken; it serves one connection.
+    fn server_with_a_rival() -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            let mut buffer = [0; 4096];
+            while let Ok(read @ 1..) = client.read(&mut buffer) {
+                let said = &buffer[..read];
+                let has = |word: &[u8]| said.windows(word.len()).any(|part| part == word);
+                let answer: &[u8] = match (has(b"HINCRBY"), has(b"HMGET")) {
+                    (true, _) => b":7\r\n",
+                    (_, true) => b"*2\r\n$1\r\n8\r\n$2\r\n41\r\n",
+                    _ => b"+OK\r\n",
+                };
+                client.write_all(answer).unwrap();
+            }
+        });
+        port
+    }
+
+    #[test]
+    fn two_runs_that_open_at_once_have_numbers_of_their_own() {
+        let url = format!("redis://127.0.0.1:{}", server_with_a_rival());
+        let options = Options::new().with("url", &url);
+        let address = RedisAddress::new("the test", &options, &|_| None).unwrap();
+        let mut connection = Connection::open(&address, "test").unwrap();
+        let book = Book { key: "book".into(), index: "index".into() };
+        let entry = book.claim(&mut connection).unwrap();
+        assert_eq!(entry, Entry { fence: 7, batch: Some(BatchId(41)) });
     }
 }

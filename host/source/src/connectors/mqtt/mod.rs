@@ -5,6 +5,7 @@
 //!   receiver   a thread: messages in, spool, acknowledge  inbox     what has come and is in no file yet
 //!   spool      files of messages in the checkpoint        rows      messages to Arrow
 //!   source     numbers in the spool as offsets            loss      a session that the broker no longer has
+//!   released   which batches may still be read again
 //! ```
 //!
 //! ```text
@@ -23,6 +24,7 @@ mod config;
 mod inbox;
 mod loss;
 mod receiver;
+mod released;
 mod rows;
 mod session;
 mod source;

@@ -2,12 +2,13 @@
 
 use super::config::MqttConfig;
 use super::receiver::{Receiver, Shared, State};
+use super::released::Released;
 use super::spool::{Head, Spool};
 use crate::{Offset, Source, SourceContext, SourceError, SourceFactory, SourceSettings, SourceSpec};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use millstream_common::ReadLimit;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How many messages a batch query reads at a time, where the user names no limit.
@@ -51,10 +52,8 @@ struct MqttSource {
     receiver: Option<Receiver>,
     /// The number of the last message, once everything available was fixed.
     frozen: Option<u64>,
-    /// How many batches may be read again.
-    batches_retained: u64,
-    /// The ends of these.
-    released: VecDeque<u64>,
+    /// The ends of the batches that may be read again.
+    released: Released,
 }
 
 impl MqttSource {
@@ -66,6 +65,7 @@ impl MqttSource {
     ) -> Result<Self, SourceError> {
         let config = MqttConfig::new(spec)?;
         let (spool, head) = Spool::open(&spec.name, context.files.as_ref())?;
+        let released = Released::open(&spec.name, Arc::clone(&context.files), batches_retained)?;
         Ok(Self {
             name: spec.name.clone(),
             config,
@@ -75,8 +75,7 @@ impl MqttSource {
             head: Some(head),
             receiver: None,
             frozen: None,
-            batches_retained,
-            released: VecDeque::new(),
+            released,
         })
     }
 
@@ -211,12 +210,8 @@ impl Source for MqttSource {
     }
 
     fn release(&mut self, end: &Offset) -> Result<(), SourceError> {
-        self.released.push_back(self.number(Some(end))?);
-        let mut until = None;
-        while self.released.len() as u64 > self.batches_retained {
-            until = self.released.pop_front();
-        }
-        let Some(until) = until else { return Ok(()) };
+        let end = self.number(Some(end))?;
+        let Some(until) = self.released.add(end) else { return Ok(()) };
         let forgotten = self.shared.state().spool.forget(until);
         for path in forgotten {
             if let Err(error) = self.context.files.delete(&path) {
