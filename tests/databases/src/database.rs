@@ -38,8 +38,18 @@ impl Database {
         }
         let (server, url) = match product {
             Product::Postgres => postgres::install(),
-            Product::Mysql => mariadb::install(),
+            Product::Mysql => mariadb::install(&[]),
         };
+        Self::own(product, server, url)
+    }
+
+    /// A MariaDB of our own that has these settings, too.
+    pub fn mariadb_with(settings: &[(&str, &str)]) -> Self {
+        let (server, url) = mariadb::install(settings);
+        Self::own(Product::Mysql, server, url)
+    }
+
+    fn own(product: Product, server: Server, url: String) -> Self {
         let database = Self { product, url, server: Some(server), databases: AtomicU32::new(0) };
         database.restart();
         database

@@ -3,8 +3,8 @@
 use crate::folder::Folder;
 use crate::server::{Server, find, free_port, own_folder, run, unprivileged};
 
-/// A server that does not run yet, and its URL.
-pub(crate) fn install() -> (Server, String) {
+/// A server that does not run yet, and its URL. It has these settings beside its usual ones.
+pub(crate) fn install(settings: &[(&str, &str)]) -> (Server, String) {
     let folder = Folder::new("mariadb");
     let data = folder.path().join("data");
     own_folder(&data);
@@ -39,6 +39,7 @@ pub(crate) fn install() -> (Server, String) {
         arguments.push(format!("--{name}={value}"));
     }
     arguments.push("--skip-name-resolve".to_owned());
+    arguments.extend(settings.iter().map(|(name, value)| format!("--{name}={value}")));
     let server = Server::new(folder, find("mariadbd", &folders), arguments);
     let url = format!("mysql://mill:mill-secret@127.0.0.1:{port}/mill?sslmode=disable");
     (server, url)

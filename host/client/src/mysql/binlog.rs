@@ -20,7 +20,8 @@ pub struct Binlog {
 }
 
 impl Binlog {
-    /// Begins to read at a position. `reader` must be no server's number and no other reader's.
+    /// Begins to read at a position. `reader` must be no server's number and no other reader's: the server
+    /// keeps the newest reader of a number.
     ///
     /// # Errors
     /// When the server cannot be reached or does not let the user read its log.

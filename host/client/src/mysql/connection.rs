@@ -3,6 +3,7 @@
 use super::error;
 use crate::database::{Address, DatabaseError, Driver, TlsMode, Unanswered};
 use millstream_common::StopSignal;
+use mysql_async::consts::ColumnType;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder, Params, Row, SslOpts, Value};
 use std::path::PathBuf;
@@ -88,6 +89,19 @@ impl Connection {
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let row = |row| row_bytes(row).into_iter().map(|value| value.map(text)).collect();
         Ok(self.rows(sql)?.into_iter().map(row).collect())
+    }
+
+    /// Runs a statement and answers the types of its columns.
+    ///
+    /// # Errors
+    /// What the server or the network says.
+    pub fn types(&mut self, sql: &str) -> Result<Vec<ColumnType>, DatabaseError> {
+        self.ask(async |conn| {
+            let result = conn.query_iter(sql).await?;
+            let types = result.columns_ref().iter().map(|column| column.column_type()).collect();
+            result.drop_result().await?;
+            Ok(types)
+        })
     }
 
     /// Runs a statement and hands its rows over, so many at once, each value as the bytes of its text. `take` answers whether

@@ -33,6 +33,10 @@ pub(super) fn of_connecting(address: &Address, error: Error) -> DatabaseError {
 
 fn of_server(address: &Address, said: &ServerError) -> DatabaseError {
     let (place, message) = (address.place(), said.message.clone());
+    if is_of_same_number(said) {
+        let source = format!("another reader of its log has the number of this one: {message}");
+        return DatabaseError::Lost { place, source: source.into() };
+    }
     match said.code {
         1044 | 1045 | 1130 | 1251 | 1524 | 1698 | 4151 => {
             DatabaseError::Denied { place, user: address.user.clone(), message }
@@ -50,5 +54,36 @@ fn of_server(address: &Address, said: &ServerError) -> DatabaseError {
             DatabaseError::Value { place, message }
         }
         code => DatabaseError::Refused { place, code: format!("{code} ({})", said.state), message },
+    }
+}
+
+/// Whether the server has ended a reading of its log for another reader with the same number. MariaDB has a code for that;
+/// MySQL has one for all that goes wrong with its log.
+fn is_of_same_number(said: &ServerError) -> bool {
+    said.code == 4052 || said.code == 1236 && said.message.contains("the same server_uuid/server_id")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::Product;
+    use crate::patience::Transient;
+    use millstream_common::{Options, describe_chain};
+
+    fn error_of(code: u16, message: &str) -> DatabaseError {
+        let options = Options::new().with("url", "mysql://mill@db/shop");
+        let address = Address::new(Product::Mysql, "the test", &options, &|_| None).unwrap();
+        of_server(&address, &ServerError { code, message: message.to_owned(), state: "HY000".to_owned() })
+    }
+
+    #[test]
+    fn a_reader_that_gave_way_to_another_of_its_number_may_try_again() {
+        let message = "A slave with the same server_uuid/server_id as this slave has connected to the master";
+        for code in [4052, 1236] {
+            let error = error_of(code, message);
+            assert!(error.is_transient() && describe_chain(&error).contains("has the number of this one"), "{error:?}");
+        }
+        let gone = error_of(1236, "Could not find first log file name in binary log index file");
+        assert!(matches!(&gone, DatabaseError::Refused { .. }) && !gone.is_transient(), "{gone:?}");
     }
 }

@@ -13,4 +13,5 @@ pub use error::of_statement;
 pub use mysql_async::binlog::events::{EventData, RowsEventData, TableMapEvent};
 pub use mysql_async::binlog::row::BinlogRow;
 pub use mysql_async::binlog::value::BinlogValue;
+pub use mysql_async::consts::ColumnType;
 pub use mysql_async::{Row, Value};

@@ -4,6 +4,7 @@
 
 mod changes;
 mod columns;
+mod mysql;
 mod sink;
 mod stopping;
 mod tables;

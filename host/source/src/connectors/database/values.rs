@@ -107,11 +107,12 @@ fn push(values: &mut Values, bytes: &[u8]) -> Option<()> {
     }
 }
 
+/// Also numbers, of which MySQL's booleans are any; they are true as for its driver in Java, and so for Spark.
 fn boolean(text: &str) -> Option<bool> {
     match text {
-        "t" | "true" | "1" | "\u{1}" => Some(true),
-        "f" | "false" | "0" | "\0" => Some(false),
-        _ => None,
+        "t" | "true" | "\u{1}" => Some(true),
+        "f" | "false" | "\0" => Some(false),
+        _ => text.parse().ok().map(|number: i64| number == -1 || number > 0),
     }
 }
 
@@ -146,6 +147,15 @@ mod tests {
         assert_eq!(batch.num_rows(), 2);
         assert_eq!(batch.column(4).as_string::<i32>().value(0), "ü");
         assert!(batch.columns().iter().all(|column| column.is_null(1) && !column.is_null(0)));
+    }
+
+    #[test]
+    fn a_number_is_true_as_it_is_for_spark() {
+        for (text, expected) in [("1", true), ("2", true), ("-1", true), ("0", false), ("-2", false), ("-128", false)] {
+            assert_eq!(boolean(text), Some(expected), "{text}");
+        }
+        assert_eq!((boolean("\u{1}"), boolean("\0")), (Some(true), Some(false)), "bits");
+        assert_eq!(boolean("yes"), None);
     }
 
     #[test]

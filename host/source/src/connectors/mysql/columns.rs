@@ -5,6 +5,17 @@ use millstream_client::database::{DatabaseError, Product, TableName};
 use millstream_client::mysql::Connection;
 use std::sync::Arc;
 
+/// A table as the server knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct MysqlTable {
+    /// Its database, as the server writes it.
+    pub(super) database: String,
+    /// Its name, as the server writes it.
+    pub(super) name: String,
+    /// Its columns, in its order.
+    pub(super) columns: Vec<MysqlColumn>,
+}
+
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MysqlColumn {
@@ -17,33 +28,33 @@ pub(super) struct MysqlColumn {
     pub(super) charset: Option<String>,
 }
 
-/// The columns of a table, in its order.
-pub(super) fn of_table(connection: &mut Connection, name: &TableName) -> Result<Vec<MysqlColumn>, DatabaseError> {
+/// A table and its columns. A server may write the table's name otherwise than the user does.
+pub(super) fn of_table(connection: &mut Connection, name: &TableName) -> Result<MysqlTable, DatabaseError> {
     let literal = |text: &str| Product::Mysql.literal(text);
     let place = name.schema.as_deref().map_or("DATABASE()".to_owned(), literal);
     let rows = connection.texts(&format!(
-        "SELECT COLUMN_NAME, COLUMN_TYPE, COLUMN_KEY, CHARACTER_SET_NAME FROM information_schema.COLUMNS \
-         WHERE TABLE_SCHEMA = {place} AND TABLE_NAME = {} ORDER BY ORDINAL_POSITION",
+        "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, COLUMN_KEY, CHARACTER_SET_NAME \
+         FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {place} AND TABLE_NAME = {} ORDER BY ORDINAL_POSITION",
         literal(&name.table)
     ))?;
-    if rows.is_empty() {
-        return Err(DatabaseError::Missing {
-            place: connection.address().place(),
-            message: format!("there is no table `{}`", name.shown()),
-        });
-    }
-    let column = |row: Vec<Option<String>>| {
+    let mut table: Option<MysqlTable> = None;
+    for row in rows {
         let mut row = row.into_iter();
         let mut next = || row.next().flatten();
-        let (name, column_type, key) = (next(), next(), next());
-        MysqlColumn {
-            name: name.unwrap_or_default(),
+        let (database, name) = (next().unwrap_or_default(), next().unwrap_or_default());
+        let (column, column_type, key) = (next(), next(), next());
+        let column = MysqlColumn {
+            name: column.unwrap_or_default(),
             column_type: in_small_letters(&column_type.unwrap_or_default()),
             is_key: key.as_deref() == Some("PRI"),
             charset: next(),
-        }
-    };
-    Ok(rows.into_iter().map(column).collect())
+        };
+        table.get_or_insert(MysqlTable { database, name, columns: Vec::new() }).columns.push(column);
+    }
+    table.ok_or_else(|| DatabaseError::Missing {
+        place: connection.address().place(),
+        message: format!("there is no table `{}`", name.shown()),
+    })
 }
 
 /// The columns of a query, by a table of it that lives for a moment.
@@ -65,12 +76,24 @@ fn in_small_letters(column_type: &str) -> String {
     }
 }
 
+/// The name of a type: what stands before its sizes.
+pub(super) fn type_name(column_type: &str) -> &str {
+    column_type.split(['(', ' ']).next().unwrap_or_default()
+}
+
+/// Whether a type is of points and shapes. Their values are bytes: four for the system of coordinates, then WKB.
+pub(super) fn is_geometry(name: &str) -> bool {
+    let name = name.strip_prefix("multi").unwrap_or(name);
+    matches!(name, "geometry" | "point" | "linestring" | "polygon" | "geometrycollection" | "geomcollection")
+}
+
 /// The column that holds a type; what has no counterpart comes as text.
 pub(super) fn data_type(column_type: &str) -> DataType {
-    let name: &str = column_type.split(['(', ' ']).next().unwrap_or_default();
+    let name = type_name(column_type);
     let unsigned = column_type.contains("unsigned");
     match (name, unsigned) {
         ("tinyint", _) if column_type.starts_with("tinyint(1)") => DataType::Boolean,
+        ("bit", _) if column_type == "bit(1)" => DataType::Boolean,
         ("tinyint", false) => DataType::Int8,
         ("tinyint", true) | ("smallint", false) | ("year", _) => DataType::Int16,
         ("smallint", true) | ("mediumint" | "int", false) => DataType::Int32,
@@ -81,9 +104,8 @@ pub(super) fn data_type(column_type: &str) -> DataType {
         ("decimal", _) => decimal(column_type),
         ("date", _) => DataType::Date32,
         ("datetime" | "timestamp", _) => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
-        ("binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" | "bit" | "geometry", _) => {
-            DataType::Binary
-        }
+        ("binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" | "bit", _) => DataType::Binary,
+        (name, _) if is_geometry(name) => DataType::Binary,
         _ => DataType::Utf8,
     }
 }
@@ -119,6 +141,11 @@ mod tests {
             ("decimal(60,2)", DataType::Utf8),
             ("enum('a','b')", DataType::Utf8),
             ("longblob", DataType::Binary),
+            ("bit(1)", DataType::Boolean),
+            ("bit(10)", DataType::Binary),
+            ("point", DataType::Binary),
+            ("multipolygon", DataType::Binary),
+            ("inet6", DataType::Utf8),
         ] {
             assert_eq!(data_type(text), expected, "{text}");
         }

@@ -10,15 +10,13 @@ use millstream_client::database::{DatabaseError, Product};
 use millstream_client::mysql::Connection;
 use millstream_common::StopSignal;
 use serde::{Deserialize, Serialize};
-use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// How the stream began.
+/// How the stream began. Files of earlier releases have a number `reader` too, by which the server knew whoever read the
+/// stream; it is not used any more, for two of one number shut each other out.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Beginning {
     /// Where in the log.
     pub(super) position: Position,
-    /// By which number the server knows this reader.
-    pub(super) reader: u32,
     /// Whether there is a snapshot.
     pub(super) snapshot: bool,
     /// When it was taken, in microseconds since 1970.
@@ -40,10 +38,8 @@ pub(super) fn begin(
     check_server(name, &mut connection)?;
     let asking = failed(name, "take the snapshot");
     let (position, taken_us) = snapshot_position(&mut connection).map_err(&asking)?;
-    let random = RandomState::new().build_hasher().finish() as u32;
-    let reader = config.server_id.unwrap_or(random | 0x4000_0000);
     let snapshot = config.shared.snapshot;
-    let mut beginning = Beginning { position, reader, snapshot, taken_us, pieces: 0 };
+    let mut beginning = Beginning { position, snapshot, taken_us, pieces: 0 };
     if snapshot {
         let from = config.shared.table.quoted(Product::Mysql);
         read_rows(name, &mut connection, &from, schema, &mut |rows| {
@@ -57,7 +53,7 @@ pub(super) fn begin(
     Ok(beginning)
 }
 
-fn one(connection: &mut Connection, sql: &str) -> Result<Vec<String>, DatabaseError> {
+pub(super) fn one(connection: &mut Connection, sql: &str) -> Result<Vec<String>, DatabaseError> {
     let row = connection.texts(sql)?.into_iter().next().unwrap_or_default();
     Ok(row.into_iter().map(Option::unwrap_or_default).collect())
 }
@@ -134,4 +130,17 @@ fn snapshot_position(connection: &mut Connection) -> Result<(Position, i64), Dat
     };
     let now = one(connection, "SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)")?;
     Ok((place, now.first().and_then(|text| text.parse().ok()).unwrap_or(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beginning_of_an_earlier_release_is_read() {
+        let text = r#"{"position":{"file":"binlog.000001","position":4},"reader":1073741825,"snapshot":true,"taken_us":5,
+            "pieces":2}"#;
+        let beginning: Beginning = serde_json::from_str(text).unwrap();
+        assert_eq!((beginning.position.position, beginning.pieces), (4, 2));
+    }
 }

@@ -1,6 +1,6 @@
 //! The columns of the stream, and where in the rows of the log they are.
 
-use super::super::columns::MysqlColumn;
+use super::super::columns::{MysqlColumn, type_name};
 use super::position::Position;
 use super::values::ColumnKind;
 use crate::connectors::database::{Change, Op, Raw};
@@ -28,6 +28,13 @@ impl Columns {
         is_asked: bool,
         asked_at: Position,
     ) -> Result<Self, String> {
+        // Which cannot be passed over in a row.
+        if let Some(compressed) = table.iter().find(|column| is_compressed(&column.column_type)) {
+            return Err(format!(
+                "column `{}` is compressed, and the log has compressed values as they are; let it be without COMPRESSED",
+                compressed.name
+            ));
+        }
         let mut wanted = Vec::new();
         for field in stream.fields() {
             let column = table.iter().find(|column| column.name == *field.name());
@@ -102,6 +109,11 @@ impl Columns {
     }
 }
 
+/// Whether MariaDB compresses the values of a column, which it says in a comment.
+fn is_compressed(column_type: &str) -> bool {
+    !matches!(type_name(column_type), "enum" | "set") && column_type.contains(" compressed*/")
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::super::columns::schema;
@@ -131,6 +143,18 @@ mod tests {
         assert_eq!(columns.places(&names(&["b", "a", "c"]), true), Err("column `c` is new".to_owned()));
         assert_eq!(columns.places(&names(&["b"]), true), Err("column `a` is gone".to_owned()));
         assert!(columns.places(&names(&["@0"]), false).is_err());
+    }
+
+    #[test]
+    fn a_table_with_a_column_that_cannot_be_read_is_refused_by_its_name() {
+        let asked_at = Position { file: "binlog.000001".to_owned(), position: 4 };
+        for (column_type, reason) in [("text /*m!100301 compressed*/", "is compressed"), ("vector(3)", "has the type")]
+        {
+            let table = columns(&[("a", "int"), ("b", column_type)]);
+            let error = Columns::new(&schema(&table), table, true, asked_at.clone()).unwrap_err();
+            assert!(error.starts_with(&format!("column `b` {reason}")), "{error}");
+        }
+        of(&columns(&[("a", "enum(' compressed*/')")]));
     }
 
     #[test]

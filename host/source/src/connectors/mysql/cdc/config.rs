@@ -23,8 +23,8 @@ impl CdcConfig {
         Ok(Self { shared, server_id })
     }
 
-    /// The table's database and its name.
-    pub(super) fn names(&self) -> (&str, &str) {
+    /// The table's database and its name, as the user writes them.
+    fn names(&self) -> (&str, &str) {
         let table = &self.shared.table;
         (table.schema.as_deref().unwrap_or(&self.shared.address.database), &table.table)
     }

@@ -1,14 +1,16 @@
 //! The binary log of a server, as the log of a stream.
 
 use super::super::columns::{MysqlColumn, of_table, schema};
-use super::beginning::{Beginning, begin, end_of_log};
+use super::beginning::{Beginning, begin, end_of_log, one};
 use super::columns::Columns;
 use super::config::CdcConfig;
+use super::name::{Case, LoggedName};
 use super::position::Position;
 use super::reading::Reader;
+use crate::connectors::attempt::patiently;
 use crate::connectors::database::{
     Began, ChangeLog, ChangeStream, Fetched, Link, SnapshotFiles, Taken, WAY_OUT, change_columns, check_there, failed,
-    files, patiently,
+    files,
 };
 use crate::{Source, SourceContext, SourceError, SourceFactory, SourceSpec};
 use arrow::datatypes::SchemaRef;
@@ -16,10 +18,14 @@ use millstream_client::database::DatabaseError;
 use millstream_client::mysql::Connection;
 use millstream_common::StopSignal;
 use serde_json::{Value, json};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
-/// The server's error for a file or a position that its log does not have.
-const NOT_IN_THE_LOG: &str = "1236";
+/// The server's error for what goes wrong with its log.
+const OF_THE_LOG: &str = "1236";
+
+/// What it says then of a file or a position that its log does not have.
+const GONE: [&str; 3] = ["could not find first log file", "could not find next log", "to start replication from"];
 
 /// Makes streams of the changes of tables.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +55,7 @@ impl SourceFactory for MysqlCdcFactory {
             Some(declared) => Arc::clone(declared),
             None => {
                 let table = |connection: &mut Connection| of_table(connection, &config.shared.table);
-                stream_of(spec, &ask(spec, &config, &StopSignal::new(), table)?)
+                stream_of(spec, &ask(spec, &config, &StopSignal::new(), table)?.columns)
             }
         };
         Ok(Arc::clone(change_columns(spec, &table)?.schema()))
@@ -61,14 +67,18 @@ impl SourceFactory for MysqlCdcFactory {
 
     fn open(&self, spec: &SourceSpec, context: SourceContext) -> Result<Box<dyn Source>, SourceError> {
         let config = CdcConfig::new(spec)?;
-        let (asked_at, found) = ask(spec, &config, &context.stop, |connection| {
-            Ok((end_of_log(connection)?, of_table(connection, &config.shared.table)?))
+        let (asked_at, found, case) = ask(spec, &config, &context.stop, |connection| {
+            let case = Case::of(&one(connection, "SELECT @@lower_case_table_names")?.pop().unwrap_or_default());
+            Ok((end_of_log(connection)?, of_table(connection, &config.shared.table)?, case))
         })?;
-        check_there(spec, &config.shown(), found.iter().map(|column| column.name.as_str()))?;
-        let table = stream_of(spec, &found);
+        check_there(spec, &config.shown(), found.columns.iter().map(|column| column.name.as_str()))?;
+        let table = stream_of(spec, &found.columns);
         let files = files(spec, &context);
-        let columns = Columns::new(&table, found, spec.schema.is_none(), asked_at);
+        let name = LoggedName::new(&found.database, &found.name, case);
+        let columns = Columns::new(&table, found.columns, spec.schema.is_none(), asked_at);
         let log = MysqlLog {
+            number: config.server_id.unwrap_or_else(any_number),
+            name,
             columns: columns.map_err(|reason| SourceError::Schema { name: spec.name.clone(), reason })?,
             table: Arc::clone(&table),
             beginning: files.state::<Beginning>()?,
@@ -81,12 +91,33 @@ impl SourceFactory for MysqlCdcFactory {
     }
 }
 
+/// A number for a reader, of its own for each: a rehearsal of the same stream may run beside it.
+fn any_number() -> u32 {
+    let random = RandomState::new().build_hasher().finish() as u32;
+    // Servers have small ones.
+    random | 0x4000_0000
+}
+
+/// Whether what the reading of the log needs is there no more; all else may pass, or is to be mended at the server.
+fn is_gone(error: &DatabaseError) -> bool {
+    match error {
+        DatabaseError::Refused { code, message, .. } => {
+            let message = message.to_lowercase();
+            code.starts_with(OF_THE_LOG) && GONE.iter().any(|part| message.contains(part))
+        }
+        _ => false,
+    }
+}
+
 fn place(config: &CdcConfig) -> String {
     format!("{}/{}", config.shared.address.place(), config.shown())
 }
 
 struct MysqlLog {
     config: CdcConfig,
+    /// By which number the server knows this reader.
+    number: u32,
+    name: LoggedName,
     table: SchemaRef,
     columns: Columns,
     files: SnapshotFiles,
@@ -99,7 +130,10 @@ impl MysqlLog {
     fn begun(&mut self) -> Result<&Beginning, SourceError> {
         let beginning = match self.beginning.take() {
             Some(beginning) => beginning,
-            None => begin(&self.link.name, &self.config, &self.table, &self.files, &self.link.stop)?,
+            None => {
+                let Link { name, stop, .. } = &self.link;
+                patiently(name, stop, || begin(name, &self.config, &self.table, &self.files, stop))?
+            }
         };
         Ok(self.beginning.insert(beginning))
     }
@@ -132,14 +166,12 @@ impl ChangeLog for MysqlLog {
     }
 
     fn fetch(&mut self, from: &Position, to: &Position, limit: Option<u64>) -> Result<Fetched<Position>, SourceError> {
-        let number = self.begun()?.reader;
-        let reader = Reader { name: &self.link.name, config: &self.config, number, stop: &self.link.stop };
+        let Link { name, stop, .. } = &self.link;
+        let reader = Reader { name, config: &self.config, table: &self.name, number: self.number, stop };
         let limit = limit.unwrap_or(u64::MAX);
-        let result = patiently(&self.link.stop, || reader.read(&self.columns, (from, to), limit));
+        let result = patiently(name, stop, || reader.read(&self.columns, (from, to), limit));
         result.map_err(|error| match error {
-            SourceError::Database { name, source, .. }
-                if matches!(&*source, DatabaseError::Refused { code, .. } if code.starts_with(NOT_IN_THE_LOG)) =>
-            {
+            SourceError::Database { name, source, .. } if is_gone(&source) => {
                 SourceError::Lost { name, range: format!("from {from}"), reason: format!("{source}; {WAY_OUT}") }
             }
             other => other,
@@ -148,5 +180,41 @@ impl ChangeLog for MysqlLog {
 
     fn close(&mut self) {
         self.link.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_lost_only_when_a_file_or_a_position_is_gone() {
+        let error = |message: &str| DatabaseError::Refused {
+            place: "db".to_owned(),
+            code: "1236 (HY000)".to_owned(),
+            message: message.to_owned(),
+        };
+        for message in [
+            "Could not find first log file name in binary log index file",
+            "could not find next log; the first event 'binlog.000001' at 4",
+            "Client requested source to start replication from position > file size",
+            "Client requested master to start replication from impossible position; the first event 'binlog.000001' at 9",
+        ] {
+            assert!(is_gone(&error(message)), "{message}");
+        }
+        for message in [
+            "log event entry exceeded max_allowed_packet; Increase max_allowed_packet on master",
+            "Binary log is not open",
+            "Misconfigured master - server id was not set",
+        ] {
+            assert!(!is_gone(&error(message)), "{message}");
+        }
+    }
+
+    #[test]
+    fn each_reader_has_a_number_of_its_own() {
+        let numbers: Vec<u32> = (0..8).map(|_| any_number()).collect();
+        assert!(numbers.iter().all(|number| *number > 0x3fff_ffff));
+        assert!(numbers.iter().any(|number| *number != numbers[0]), "{numbers:?}");
     }
 }

@@ -3,6 +3,7 @@
 use super::super::columns::of_table;
 use super::columns::Columns;
 use super::config::CdcConfig;
+use super::name::LoggedName;
 use super::position::Position;
 use super::statement::{Said, said};
 use crate::SourceError;
@@ -22,6 +23,7 @@ const OF_MARIADB: RangeInclusive<u8> = 160..=164;
 pub(super) struct Reader<'a> {
     pub(super) name: &'a str,
     pub(super) config: &'a CdcConfig,
+    pub(super) table: &'a LoggedName,
     /// By which number the server knows this reader.
     pub(super) number: u32,
     pub(super) stop: &'a StopSignal,
@@ -38,10 +40,9 @@ impl Reader<'_> {
         let reading = failed(self.name, "read the log");
         let begin = (from.file.as_str(), from.position);
         let mut log = Binlog::open(&self.config.shared.address, self.stop, self.number, begin).map_err(&reading)?;
-        let mut read = Fetched { transactions: Vec::new(), reached: from.clone() };
-        let (mut file, mut open, mut rows) = (from.file.clone(), Vec::new(), 0_u64);
+        let (mut progress, mut rows) = (Progress::new(from), 0_u64);
         while let Some(event) = log.next_event().map_err(&reading)? {
-            let at = Position { file: file.clone(), position: event.header().log_pos().into() };
+            let at = Position { file: progress.file.clone(), position: event.header().log_pos().into() };
             let kind = event.header().event_type_raw();
             if OF_MARIADB.contains(&kind) {
                 continue;
@@ -52,22 +53,18 @@ impl Reader<'_> {
             let data = event.read_data().map_err(|error| self.malformed(&at, &error.to_string()))?;
             let ends = match data {
                 Some(EventData::RotateEvent(rotate)) => {
-                    // The first one comes before it is known that events end with a checksum, which stands behind the name
-                    // then.
-                    let name = rotate.name();
-                    if !name.starts_with(&file) {
-                        file = name.into_owned();
+                    if progress.goes_on_in(&rotate.name(), rotate.position(), to) {
+                        break;
                     }
                     false
                 }
                 Some(EventData::RowsEvent(data)) => {
-                    let (database, wanted) = self.config.names();
                     let table = log.table(data.table_id());
-                    if let Some(table) = table.filter(|table| is_ours(table, database, wanted)) {
+                    if let Some(table) = table.filter(|table| is_named(table, self.table)) {
                         for row in data.rows(table) {
                             let row = row.map_err(|error| self.malformed(&at, &error.to_string()))?;
                             let changes = changes(columns, &data, row, at > columns.asked_at);
-                            open.extend(changes.map_err(|problem| match problem {
+                            progress.open.extend(changes.map_err(|problem| match problem {
                                 Problem::Table(reason) => self.changed(&at, &reason),
                                 Problem::Value(reason) => self.malformed(&at, &reason),
                             })?);
@@ -79,30 +76,28 @@ impl Reader<'_> {
                     let reason = "it is compressed; set `binlog_transaction_compression` of the server to OFF";
                     return Err(self.malformed(&at, reason));
                 }
-                Some(EventData::XaPrepareLogEvent(_)) if !open.is_empty() => {
+                Some(EventData::XaPrepareLogEvent(_)) if !progress.open.is_empty() => {
                     return Err(self.malformed(&at, "changes of XA transactions are not read"));
                 }
                 Some(EventData::XidEvent(_)) => true,
-                Some(EventData::QueryEvent(query)) => {
-                    match said(&query.query(), &query.schema(), self.config.names()) {
-                        Said::Begin => false,
-                        Said::Rollback => {
-                            open.clear();
-                            true
-                        }
-                        Said::Truncate => {
-                            open.push(columns.truncate());
-                            true
-                        }
-                        Said::Alter => {
-                            if at > columns.asked_at && at <= *to {
-                                self.look_again(columns, &at)?;
-                            }
-                            true
-                        }
-                        Said::Other => true,
+                Some(EventData::QueryEvent(query)) => match said(&query.query(), &query.schema(), self.table) {
+                    Said::Begin => false,
+                    Said::Rollback => {
+                        progress.open.clear();
+                        true
                     }
-                }
+                    Said::Truncate => {
+                        progress.open.push(columns.truncate());
+                        true
+                    }
+                    Said::Alter => {
+                        if at > columns.asked_at && at <= *to {
+                            self.look_again(columns, &at)?;
+                        }
+                        true
+                    }
+                    Said::Other => true,
+                },
                 _ => false,
             };
             if !ends {
@@ -111,25 +106,31 @@ impl Reader<'_> {
             if at > *to {
                 break;
             }
-            if at.file == read.reached.file && at.position < read.reached.position && !open.is_empty() {
+            if at.file == progress.reached.file && at.position < progress.reached.position && !progress.open.is_empty()
+            {
                 // Positions have 32 bits, and a file grows beyond that by a single transaction only.
                 return Err(self.malformed(&at, "a file of the log is larger than 4 GiB"));
             }
             if at > *from {
-                read.reached = at.clone();
-                if !open.is_empty() {
-                    rows += open.len() as u64;
+                progress.reached = at.clone();
+                if !progress.open.is_empty() {
+                    rows += progress.open.len() as u64;
                     let committed_us = i64::from(event.header().timestamp()) * 1_000_000;
-                    let changes = std::mem::take(&mut open);
-                    read.transactions.push(Transaction { position: at.to_string(), end: at, committed_us, changes });
+                    let changes = std::mem::take(&mut progress.open);
+                    progress.transactions.push(Transaction {
+                        position: at.to_string(),
+                        end: at,
+                        committed_us,
+                        changes,
+                    });
                 }
             }
-            open.clear();
-            if rows >= limit || *to == read.reached {
+            progress.open.clear();
+            if rows >= limit || *to == progress.reached {
                 break;
             }
         }
-        Ok(read)
+        Ok(Fetched { transactions: progress.transactions, reached: progress.reached })
     }
 
     fn malformed(&self, at: &Position, reason: &str) -> SourceError {
@@ -148,15 +149,49 @@ impl Reader<'_> {
     fn look_again(&self, columns: &Columns, at: &Position) -> Result<(), SourceError> {
         let connection = Connection::open(&self.config.shared.address, "millstream columns", self.stop);
         match connection.and_then(|mut connection| of_table(&mut connection, &self.config.shared.table)) {
-            Ok(now) => columns.difference(&now).map_or(Ok(()), |reason| Err(self.changed(at, &reason))),
+            Ok(now) => columns.difference(&now.columns).map_or(Ok(()), |reason| Err(self.changed(at, &reason))),
             Err(DatabaseError::Missing { .. }) => Err(self.changed(at, "it is gone")),
             Err(error) => Err(failed(self.name, "ask for the columns of the table")(error)),
         }
     }
 }
 
-fn is_ours(table: &TableMapEvent<'_>, database: &str, name: &str) -> bool {
-    table.table_name() == name && table.database_name() == database
+/// What a reading has found so far.
+struct Progress {
+    /// The file that is read.
+    file: String,
+    /// Up to where all transactions are found.
+    reached: Position,
+    transactions: Vec<Transaction<Position>>,
+    /// The changes of the transaction that has not ended.
+    open: Vec<Change>,
+}
+
+impl Progress {
+    fn new(from: &Position) -> Self {
+        Self { file: from.file.clone(), reached: from.clone(), transactions: Vec::new(), open: Vec::new() }
+    }
+
+    /// The log says in which file it goes on, and where there; answers whether all up to `to` is read.
+    fn goes_on_in(&mut self, name: &str, begin: u64, to: &Position) -> bool {
+        // The first time it is not yet known that events end with a checksum, which stands behind the name then.
+        if name.starts_with(&self.file) {
+            return false;
+        }
+        self.file = name.to_owned();
+        // A transaction is in one file: what has not ended there, the server has not done.
+        self.open.clear();
+        let begin = Position { file: self.file.clone(), position: begin };
+        // A server where nothing happens throws the file before away, too: it is not needed any more.
+        if begin <= *to {
+            self.reached = begin.clone();
+        }
+        begin >= *to
+    }
+}
+
+fn is_named(table: &TableMapEvent<'_>, name: &LoggedName) -> bool {
+    name.is(&table.database_name(), &table.table_name())
 }
 
 /// What a row of the log can have wrong.
@@ -185,4 +220,36 @@ fn changes(
         (Some(before), None) => vec![change(Op::Delete, before)?],
         (None, None) => Vec::new(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn position(file: &str, position: u64) -> Position {
+        Position { file: file.to_owned(), position }
+    }
+
+    #[test]
+    fn a_file_that_ends_is_not_needed_any_more_whether_or_not_something_was_in_it() {
+        let to = position("binlog.000003", 157);
+        let mut progress = Progress::new(&position("binlog.000001", 700));
+        assert!(!progress.goes_on_in("binlog.000001\u{1}\u{2}", 700, &to), "it begins");
+        assert_eq!(progress.reached, position("binlog.000001", 700));
+        progress.open.push(Change { op: Op::Truncate, values: Vec::new() });
+        assert!(!progress.goes_on_in("binlog.000002", 4, &to));
+        assert_eq!((&progress.reached, progress.open.len()), (&position("binlog.000002", 4), 0));
+        assert!(!progress.goes_on_in("binlog.000003", 4, &to));
+        assert_eq!(progress.reached, position("binlog.000003", 4));
+        assert!(progress.goes_on_in("binlog.000004", 4, &to), "all is read");
+        assert_eq!(progress.reached, position("binlog.000003", 4), "no further than was asked for");
+    }
+
+    #[test]
+    fn a_reading_may_end_where_a_file_begins() {
+        let to = position("binlog.000002", 4);
+        let mut progress = Progress::new(&position("binlog.000001", 700));
+        assert!(progress.goes_on_in("binlog.000002", 4, &to));
+        assert_eq!(progress.reached, to);
+    }
 }

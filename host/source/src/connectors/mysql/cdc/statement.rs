@@ -1,5 +1,7 @@
 //! Statements that stand in the binary log beside the rows.
 
+use super::name::LoggedName;
+
 /// What a statement is for one table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Said {
@@ -16,7 +18,7 @@ pub(super) enum Said {
 }
 
 /// What a statement is, that was said in the database `current`.
-pub(super) fn said(query: &str, current: &str, table: (&str, &str)) -> Said {
+pub(super) fn said(query: &str, current: &str, table: &LoggedName) -> Said {
     let tokens = tokens(query);
     let word = |at: usize| tokens.get(at).map(|token| token.to_ascii_uppercase()).unwrap_or_default();
     match (word(0).as_str(), word(1).as_str()) {
@@ -26,7 +28,7 @@ pub(super) fn said(query: &str, current: &str, table: (&str, &str)) -> Said {
         ("ROLLBACK", _) => Said::Rollback,
         (_, "TEMPORARY") => Said::Other,
         ("TRUNCATE", _) if names(&tokens, current, table) => Said::Truncate,
-        ("DROP", "DATABASE" | "SCHEMA") if tokens.iter().any(|token| token == table.0) => Said::Truncate,
+        ("DROP", "DATABASE" | "SCHEMA") if tokens.iter().any(|token| table.is_in(token)) => Said::Truncate,
         ("DROP", "TABLE" | "TABLES") if names(&tokens, current, table) => Said::Truncate,
         ("ALTER" | "RENAME" | "CREATE", _) if names(&tokens, current, table) => Said::Alter,
         _ => Said::Other,
@@ -34,11 +36,11 @@ pub(super) fn said(query: &str, current: &str, table: (&str, &str)) -> Said {
 }
 
 /// Whether a table is named.
-fn names(tokens: &[String], current: &str, (database, table): (&str, &str)) -> bool {
-    tokens.iter().enumerate().filter(|(_, token)| *token == table).any(|(at, _)| {
+fn names(tokens: &[String], current: &str, table: &LoggedName) -> bool {
+    tokens.iter().enumerate().any(|(at, token)| {
         let is_behind_point = at >= 2 && tokens[at - 1] == ".";
-        let of = if is_behind_point { tokens[at - 2].as_str() } else { current };
-        of == database && tokens.get(at + 1).is_none_or(|next| next != ".")
+        let database = if is_behind_point { tokens[at - 2].as_str() } else { current };
+        table.is(database, token) && tokens.get(at + 1).is_none_or(|next| next != ".")
     })
 }
 
@@ -91,11 +93,12 @@ fn quoted(text: &str, quote: char) -> (String, &str) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::name::Case;
     use super::*;
 
     #[test]
     fn statements_that_matter_to_the_table_are_known() {
-        let names = ("shop", "my items");
+        let name = LoggedName::new("shop", "my items", Case::Matters);
         for (query, current, expected) in [
             ("BEGIN", "shop", Said::Begin),
             ("ROLLBACK TO `x`", "shop", Said::Begin),
@@ -116,7 +119,22 @@ mod tests {
             ("COMMIT", "shop", Said::Other),
             ("", "shop", Said::Other),
         ] {
-            assert_eq!(said(query, current, names), expected, "{query}");
+            assert_eq!(said(query, current, &name), expected, "{query}");
         }
+    }
+
+    #[test]
+    fn a_server_that_folds_names_knows_the_table_by_all_of_them() {
+        let name = LoggedName::new("shop", "items", Case::Folds);
+        for (query, current, expected) in [
+            ("TRUNCATE TABLE Items", "shop", Said::Truncate),
+            ("DROP DATABASE Shop", "", Said::Truncate),
+            ("ALTER TABLE SHOP.`ITEMS` ADD x int", "other", Said::Alter),
+            ("ALTER TABLE Others ADD items int", "Other", Said::Other),
+        ] {
+            assert_eq!(said(query, current, &name), expected, "{query}");
+        }
+        let kept = LoggedName::new("shop", "items", Case::Matters);
+        assert_eq!(said("TRUNCATE TABLE Items", "shop", &kept), Said::Other, "it is another table");
     }
 }

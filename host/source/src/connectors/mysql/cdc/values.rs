@@ -1,7 +1,22 @@
 //! Values of the binary log in their text form.
 
+use super::super::columns::{is_geometry, type_name};
+use super::mariadb::{inet4, inet6, uuid};
 use crate::connectors::database::Raw;
 use millstream_client::mysql::{BinlogValue, Value};
+
+/// Whether the values of a type can be read.
+fn is_read(name: &str) -> bool {
+    let is_plain = matches!(
+        name,
+        "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" | "float" | "double" | "bit" | "year"
+    );
+    let is_time = matches!(name, "date" | "datetime" | "timestamp" | "time");
+    let is_text =
+        matches!(name, "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "enum" | "set" | "json");
+    let is_bytes = matches!(name, "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob");
+    is_plain || is_time || is_text || is_bytes || is_geometry(name) || matches!(name, "inet4" | "inet6" | "uuid")
+}
 
 /// What must be known of a column to read its values: they have no type of their own in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +33,13 @@ pub(super) struct ColumnKind {
 impl ColumnKind {
     /// That of a column with a type and, when it is text, a character set; answers why its values cannot be read.
     pub(super) fn new(column_type: &str, charset: Option<&str>) -> Result<Self, String> {
-        let is_words = column_type.starts_with("enum(") || column_type.starts_with("set(");
+        let name = type_name(column_type);
+        if !is_read(name) {
+            return Err(format!(
+                "has the type {column_type}, whose values in the log are not read; declare a schema without it"
+            ));
+        }
+        let is_words = matches!(name, "enum" | "set");
         let is_known = |charset| matches!(charset, "utf8mb4" | "utf8mb3" | "utf8" | "ascii" | "binary" | "latin1");
         // The words of an enumeration come from the server in UTF-8.
         if let Some(charset) = charset.filter(|charset| !is_words && !is_known(charset)) {
@@ -36,7 +57,7 @@ impl ColumnKind {
     }
 
     fn is(&self, name: &str) -> bool {
-        self.column_type.starts_with(name)
+        type_name(&self.column_type) == name
     }
 
     /// A value as text; answers what cannot be one.
@@ -47,19 +68,25 @@ impl ColumnKind {
         };
         let text = match value {
             Value::NULL => return Ok(Raw::Null),
-            Value::Int(number) if self.is("enum(") => self.word(number)?,
+            Value::Int(number) if self.is("enum") => self.word(number)?,
             Value::Int(number) if self.is("timestamp") => seconds(&number.to_string())?,
             Value::Int(number) if self.is_unsigned && number < 0 => self.without_sign(number).to_string(),
             Value::Int(number) => number.to_string(),
             Value::UInt(number) => number.to_string(),
-            Value::Float(number) => number.to_string(),
+            // As the snapshot has it, which is of more digits.
+            Value::Float(number) => f64::from(number).to_string(),
             Value::Double(number) => number.to_string(),
             Value::Bytes(bytes) if self.is("timestamp") => seconds(&String::from_utf8_lossy(&bytes))?,
-            Value::Bytes(bytes) if self.is("set(") => self.set(&bytes),
-            Value::Bytes(bytes) if self.is("binary(") => return Ok(Raw::Text(self.padded(bytes).into())),
+            Value::Bytes(bytes) if self.is("set") => self.set(&bytes),
+            Value::Bytes(bytes) if self.is("inet4") => self.own(&bytes, inet4)?,
+            Value::Bytes(bytes) if self.is("inet6") => self.own(&bytes, inet6)?,
+            Value::Bytes(bytes) if self.is("uuid") => self.own(&bytes, uuid)?,
+            // The log has years since 1900, and the driver does not know the year 0.
+            Value::Bytes(bytes) if self.is("year") && bytes == b"1900" => "0000".to_owned(),
+            Value::Bytes(bytes) if self.is("binary") => return Ok(Raw::Text(self.padded(bytes).into())),
             Value::Bytes(bytes) if self.is_latin1 => bytes.into_iter().map(latin1).collect(),
             Value::Bytes(bytes) => return Ok(Raw::Text(bytes.into())),
-            Value::Date(year, month, day, ..) if self.is("date") && !self.is("datetime") => {
+            Value::Date(year, month, day, ..) if self.is("date") => {
                 format!("{year:04}-{month:02}-{day:02}")
             }
             Value::Date(year, month, day, hour, minute, second, micros) => {
@@ -74,12 +101,17 @@ impl ColumnKind {
         Ok(Raw::Text(text.into_bytes().into()))
     }
 
+    /// A value of one of MariaDB's own types.
+    fn own(&self, bytes: &[u8], text: fn(&[u8]) -> Option<String>) -> Result<String, String> {
+        text(bytes).ok_or_else(|| format!("{} bytes are no {}", bytes.len(), self.column_type))
+    }
+
     fn without_sign(&self, number: i64) -> u64 {
-        let bits = match self.column_type.split(['(', ' ']).next() {
-            Some("tinyint") => 8,
-            Some("smallint") => 16,
-            Some("mediumint") => 24,
-            Some("int") => 32,
+        let bits = match type_name(&self.column_type) {
+            "tinyint" => 8,
+            "smallint" => 16,
+            "mediumint" => 24,
+            "int" => 32,
             _ => 64,
         };
         if bits == 64 { number as u64 } else { (number as u64) & ((1_u64 << bits) - 1) }
@@ -151,9 +183,15 @@ fn words(column_type: &str) -> Vec<String> {
 
 /// Seconds since 1970, with a fraction, as a time in UTC.
 fn seconds(text: &str) -> Result<String, String> {
+    // The date of zeros, which is no time, here as in a SELECT.
+    if text == "0" {
+        return Ok("0000-00-00 00:00:00".to_owned());
+    }
     let wrong = || format!("`{text}` is no time");
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let whole: i64 = whole.parse().map_err(|_| wrong())?;
+    // They have no sign, up to 2106, and the driver gives them one.
+    let whole = if whole < 0 { whole + (1 << 32) } else { whole };
     let time = chrono::DateTime::from_timestamp(whole, 0).ok_or_else(wrong)?;
     Ok(format!("{}.{fraction}", time.format("%Y-%m-%d %H:%M:%S")))
 }
@@ -178,11 +216,22 @@ mod tests {
         assert_eq!(text("set('a','b','c')", Value::Bytes(vec![5])), "a,c");
         assert_eq!(text("timestamp(6)", Value::Bytes(b"1.000250".to_vec())), "1970-01-01 00:00:01.000250");
         assert_eq!(text("timestamp", Value::Bytes(b"60".to_vec())), "1970-01-01 00:01:00.0");
+        // MariaDB goes on after 2038, to this.
+        assert_eq!(text("timestamp", Value::Bytes(b"-1".to_vec())), "2106-02-07 06:28:15.0");
+        assert_eq!(text("timestamp(3)", Value::Bytes(b"-2147483648.500000".to_vec())), "2038-01-19 03:14:08.500000");
+        assert_eq!(text("timestamp(3)", Value::Bytes(b"0".to_vec())), "0000-00-00 00:00:00", "no time");
+        assert_eq!(text("year(4)", Value::Bytes(b"1900".to_vec())), "0000");
+        assert_eq!(text("float", Value::Float(1.234_567_8)), "1.2345677614212036");
+        assert_eq!(text("float", Value::Float(16_777_216.0)), "16777216");
         assert_eq!(text("date", Value::Date(2024, 5, 1, 0, 0, 0, 0)), "2024-05-01");
         assert_eq!(text("datetime", Value::Date(2024, 5, 1, 12, 0, 0, 0)), "2024-05-01 12:00:00.000000");
         assert_eq!(text("binary(3)", Value::Bytes(vec![65])), "A\0\0");
         assert_eq!(text("time", Value::Time(true, 1, 2, 3, 4, 0)), "-26:03:04");
         assert_eq!(text("varchar(5)", Value::Bytes(b"x".to_vec())), "x");
+        assert_eq!(text("inet4", Value::Bytes(vec![10])), "10.0.0.0");
+        assert_eq!(text("inet6", Value::Bytes(vec![])), "::");
+        assert_eq!(text("uuid /* old */", Value::Bytes(vec![1])), "01000000-0000-0000-0000-000000000000");
+        assert_eq!(text("polygon", Value::Bytes(b"\0\0".to_vec())), "\0\0");
         let kind = ColumnKind::new("enum('a')", Some("latin2")).unwrap();
         assert!(kind.text(Some(BinlogValue::Value(Value::Int(9)))).is_err());
     }
@@ -194,5 +243,12 @@ mod tests {
         let text = kind.text(Some(BinlogValue::Value(Value::Bytes(vec![0xc3, 0xbc, 0x80]))));
         assert_eq!(text, Ok(Raw::Text("Ã¼€".as_bytes().into())));
         assert!(ColumnKind::new("varchar(9)", Some("sjis")).unwrap_err().contains("sjis"));
+    }
+    #[test]
+    fn a_type_without_a_rule_is_refused_by_name() {
+        for column_type in ["vector(3)", "xmltype", ""] {
+            let reason = ColumnKind::new(column_type, None).unwrap_err();
+            assert!(reason.contains(&format!("type {column_type},")), "{reason}");
+        }
     }
 }
