@@ -1,9 +1,7 @@
 //! How a command ends when it does not end well: lines on standard error and an exit code.
 
 use crate::output;
-use millstream_common::{Fault, Hint, describe_chain};
-use std::error::Error;
-use std::io::ErrorKind;
+use millstream_common::{ClosedOutput, Fault, Hint, describe_chain};
 use std::process::ExitCode;
 
 /// The exit code of a command that was interrupted.
@@ -41,7 +39,7 @@ impl Failure {
 
     /// What an error says.
     pub(crate) fn of(error: &(impl Hint + 'static)) -> Self {
-        if is_closed_pipe(error) {
+        if ClosedOutput::is_behind(error) {
             return Self::closed_pipe();
         }
         Self { message: Some(describe_chain(error)), hint: error.hint(), code: error.fault().exit_code() }
@@ -70,13 +68,39 @@ impl<E: Hint + 'static> From<E> for Failure {
     }
 }
 
-fn is_closed_pipe(error: &(dyn Error + 'static)) -> bool {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe) {
-            return true;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error;
+    use std::{fmt, io};
+
+    #[derive(Debug)]
+    struct Lost(Box<dyn Error + Send + Sync>);
+
+    impl fmt::Display for Lost {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("the batch cannot be written")
         }
-        next = error.source();
     }
-    false
+
+    impl Error for Lost {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(self.0.as_ref())
+        }
+    }
+
+    impl Hint for Lost {
+        fn fault(&self) -> Fault {
+            Fault::Outside
+        }
+    }
+
+    #[test]
+    fn only_a_reader_of_the_output_may_go_away_without_a_word() {
+        let broken = || io::Error::from(io::ErrorKind::BrokenPipe);
+        let screen = Failure::of(&Lost(ClosedOutput::or(broken())));
+        assert_eq!((screen.code, screen.message), (0, None));
+        let broker = Failure::of(&Lost(Box::new(broken())));
+        assert_eq!((broker.code, broker.message.is_some()), (2, true), "a connection that breaks is a failure");
+    }
 }

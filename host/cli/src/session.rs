@@ -5,7 +5,12 @@ use crate::commands::COMPILE;
 use millstream_runtime::packages::Packages;
 use millstream_runtime::query_file::{HostPlaces, LoadedQuery};
 use millstream_runtime::{CacheOptions, CompilerProgram, PluginHostOptions, Session};
+use std::path::PathBuf;
 use std::sync::Arc;
+
+/// This very program on Linux, also when another one was put into its place since it was started: what another release has
+/// compiled is of no use here.
+const ITSELF: &str = "/proc/self/exe";
 
 /// A session for a query, as its host file has it.
 pub(crate) fn of_query(loaded: &LoadedQuery) -> Session {
@@ -24,7 +29,8 @@ pub(crate) fn of_user() -> Session {
 
 fn with(mut options: PluginHostOptions, packages: Option<&Arc<Packages>>) -> Session {
     // Without knowing where it is, the program compiles where it is.
-    let program = std::env::current_exe().ok();
+    let itself = Some(PathBuf::from(ITSELF)).filter(|itself| itself.exists());
+    let program = itself.or_else(|| std::env::current_exe().ok());
     options.compiler = program.map(|program| CompilerProgram { program, arguments: vec![COMPILE.into()] });
     let builder = Session::builder().plugin_host(options);
     match packages {

@@ -9,6 +9,7 @@
 //! It does not know Arrow, SQL, WebAssembly or any connector.
 
 pub mod clock;
+pub mod closed_output;
 pub mod digest;
 pub mod durable;
 pub mod duration;
@@ -27,6 +28,7 @@ pub mod trigger;
 pub mod watermark;
 
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use closed_output::ClosedOutput;
 pub use digest::Digest;
 pub use durable::{DurableError, DurableFiles, ScopedFiles};
 pub use fault::{Fault, Hint, describe_chain};

@@ -135,9 +135,10 @@ impl Hint for OperatorError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::OldRow { .. } => {
-                Some("give out rows that are younger than the watermark, which every call is told".into())
-            }
+            Self::OldRow { .. } => Some(
+                "give out rows that are not late: those younger than the watermark that every call is told never are"
+                    .into(),
+            ),
             Self::Expression { .. } | Self::Function { .. } | Self::Misfit { .. } | Self::StateRow { .. } => None,
             Self::Plugin { source, .. } => source.hint(),
             Self::Outside { source, .. } => source.hint(),

@@ -198,4 +198,42 @@ impl Operator for Segment {
         }
         Ok(())
     }
+
+    fn abort(&mut self) {
+        self.gathered.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{ArrayRef, AsArray, Int64Array};
+    use arrow::datatypes::{DataType, Field, Int64Type, Schema};
+    use datafusion::prelude::SessionContext;
+    use millstream_common::BatchId;
+
+    #[test]
+    fn a_batch_that_failed_after_some_rows_and_is_run_again_has_each_row_once() {
+        let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, true)]));
+        let slot = Arc::new(SegmentSlot::new(Arc::clone(&schema)));
+        let session = SessionContext::new();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let scan = runtime.block_on(slot.scan(&session.state(), None, &[], None)).unwrap();
+        let context = BatchContext { batch: BatchId(0), batch_time_ms: 0, watermarks: None };
+        let mut segment = Segment::try_new("Join".into(), slot, scan, Arc::clone(&schema), session.task_ctx()).unwrap();
+        let rows = |n: i64| {
+            let column: ArrayRef = Arc::new(Int64Array::from(vec![n]));
+            RecordBatch::try_new(Arc::clone(&schema), vec![column]).unwrap()
+        };
+        let mut out = Vec::new();
+        segment.push(0, &rows(1), &context, &mut out).unwrap();
+        // Another operator fails.
+        segment.abort();
+        for n in [1, 2] {
+            segment.push(0, &rows(n), &context, &mut out).unwrap();
+        }
+        segment.barrier(&context, &mut out).unwrap();
+        let numbers = |batch: &RecordBatch| batch.column(0).as_primitive::<Int64Type>().values().to_vec();
+        assert_eq!(out.iter().flat_map(numbers).collect::<Vec<_>>(), [1, 2]);
+    }
 }

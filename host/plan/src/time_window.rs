@@ -71,7 +71,7 @@ impl WindowSpec {
     }
 
     fn last_start(&self, time_us: i64) -> i64 {
-        time_us - (time_us - self.start_us).rem_euclid(self.slide_us)
+        time_us.wrapping_sub(time_us.wrapping_sub(self.start_us).rem_euclid(self.slide_us))
     }
 }
 
@@ -144,10 +144,11 @@ fn sliding(spec: WindowSpec, times: &TimestampMicrosecondArray) -> Result<ArrayR
     for row in 0..times.len() {
         if times.is_valid(row) {
             let time = times.value(row);
-            let mut start = spec.last_start(time);
-            while start.saturating_add(spec.size_us) > time {
+            // A window that would begin before all times is none.
+            let mut next = Some(spec.last_start(time)).filter(|start| *start <= time);
+            while let Some(start) = next.filter(|start| start.saturating_add(spec.size_us) > time) {
                 starts.push(start);
-                start -= spec.slide_us;
+                next = start.checked_sub(spec.slide_us);
             }
         }
         offsets.push(starts.len() as i32);
@@ -219,6 +220,18 @@ mod tests {
         let uneven = WindowSpec { size_us: 10, slide_us: 4, start_us: 0 };
         assert_eq!(starts_of(uneven, 11), [8, 4]);
         assert_eq!(starts_of(uneven, 12), [12, 8, 4]);
+    }
+
+    #[test]
+    fn the_first_and_the_last_of_all_times_are_in_a_few_windows() {
+        let spec = WindowSpec { size_us: 10, slide_us: 5, start_us: 0 };
+        for time in [i64::MIN, i64::MIN + 1, i64::MIN + 9, i64::MAX - 1, i64::MAX] {
+            let starts = starts_of(spec, time);
+            assert!(starts.len() <= 2 && starts.iter().all(|start| *start <= time), "{time}: {starts:?}");
+            let tumbling = WindowSpec { slide_us: 10, ..spec };
+            tumbling.last_start(time);
+            WindowSpec { start_us: 3, ..tumbling }.last_start(time);
+        }
     }
 
     #[test]

@@ -4,13 +4,14 @@
 //! its documents.
 
 use crate::PlanError;
+use crate::dedup::DedupNode;
 use crate::event_time;
 use crate::input::QueryInput;
 use crate::lower::has_stream;
 use crate::stream_join::{EventTimes, JoinCondition, is_bounded};
 use arrow::datatypes::FieldRef;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, JoinConstraint, JoinSide, JoinType, NullEquality};
+use datafusion::common::{Column, DFSchema, JoinConstraint, JoinSide, JoinType, NullEquality};
 use datafusion::logical_expr::{Aggregate, Distinct, Expr, ExprSchemable, Join, LogicalPlan, Projection, Union};
 use millstream_common::OutputMode;
 use std::sync::Arc;
@@ -53,7 +54,7 @@ pub(crate) fn check_analyzed(plan: &LogicalPlan, input: &QueryInput) -> Verdict 
         return refuse(
             "chained-aggregations",
             format!(
-                "output mode {} cannot have one aggregation above another: rows of the lower one change later",
+                "output mode {} cannot have an aggregation, or dropping of duplicates by event time, above an aggregation: rows of the lower one change later",
                 input.mode
             ),
             "use output mode append with a watermark, which hands on final rows only",
@@ -461,11 +462,22 @@ fn check_window_time(projection: &Projection) -> Verdict {
     }
 }
 
-/// Whether an aggregation of a stream stands above another one.
+/// Whether duplicates are dropped by event time, and forgotten by it (Spark's `isStatefulOperation`).
+fn forgets_by_time(node: &LogicalPlan) -> bool {
+    let LogicalPlan::Extension(extension) = node else { return false };
+    let Some(dedup) = extension.node.as_any().downcast_ref::<DedupNode>() else { return false };
+    let schema = extension.node.schema();
+    let is_time =
+        |key: &Column| schema.maybe_index_of_column(key).is_some_and(|at| event_time::is_marked(schema.field(at)));
+    dedup.within_us.is_some() || dedup.keys.iter().any(is_time)
+}
+
+/// Whether an aggregation of a stream, or what drops duplicates by event time, stands above another aggregation.
 fn has_chained_aggregations(plan: &LogicalPlan) -> bool {
     let mut found = false;
     let visited = plan.apply(|node| {
-        found |= is_aggregation(node) && node.inputs().into_iter().any(has_aggregation);
+        let is_upper = is_aggregation(node) || forgets_by_time(node);
+        found |= is_upper && node.inputs().into_iter().any(has_aggregation);
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     visited.is_ok() && found

@@ -87,10 +87,12 @@ impl Failure {
     }
 }
 
-/// A guest's words, at most [`MESSAGE`] characters.
+/// A guest's words, at most [`MESSAGE`] characters; nothing among them steers the terminal that shows them.
 pub(crate) fn cut(message: &str) -> String {
-    let mut text: String = message.chars().take(MESSAGE).collect();
-    if text.len() < message.len() {
+    let is_harmless = |c: char| !c.is_control() || c == '\n' || c == '\t';
+    let chars = message.chars().take(MESSAGE);
+    let mut text: String = chars.map(|c| if is_harmless(c) { c } else { '\u{fffd}' }).collect();
+    if message.chars().nth(MESSAGE).is_some() {
         text.push('…');
     }
     text

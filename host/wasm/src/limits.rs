@@ -152,6 +152,11 @@ impl HostState {
         }
     }
 
+    /// Bytes that the guest may have.
+    pub(crate) fn memory_limit(&self) -> usize {
+        self.memory_limit
+    }
+
     /// Forgets what happened during the call before and sets the time for the next.
     pub(crate) fn begin_call(&mut self, deadline: Duration, stamp: CallStamp) {
         self.memory_refused = false;

@@ -288,7 +288,8 @@ impl Processor {
         Ok(())
     }
 
-    /// The output rows; those that carry event time are not older than the watermark.
+    /// The output rows; those that carry event time are not late themselves, by the watermark that rows of this batch are late
+    /// by (Spark's `UpdateEventTimeColumnExec`).
     fn give_out(
         &self,
         outcome: &Outcome,
@@ -303,12 +304,12 @@ impl Processor {
         let rows = rows.map_err(|error| self.failed(error))?;
         if let (Some(column), Some(watermarks)) = (self.spec.output_time, context.watermarks)
             && let Some(times) = prefixes(rows.column(column), EventTimeKind::Timestamp)
-            && let Some(old) = times.iter().find(|time| **time <= passed(watermarks.eviction.as_micros()))
+            && let Some(old) = times.iter().find(|time| **time <= passed(watermarks.late.as_micros()))
         {
             return Err(OperatorError::OldRow {
                 operator: self.description.clone(),
                 time_ms: ms_of_prefix(*old),
-                watermark_ms: watermarks.eviction.0,
+                watermark_ms: watermarks.late.0,
             });
         }
         out.push(rows);

@@ -5,7 +5,7 @@ use crate::testing::{Story, sorted};
 use crate::{Node, Pipeline, WatchEventTime};
 use arrow::array::{AsArray, Int64Array, StringArray, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, Field, Fields, Int64Type, Schema, TimeUnit};
-use millstream_common::{OperatorUid, OutputMode};
+use millstream_common::{OperatorUid, OutputMode, Watermark, Watermarks};
 use millstream_wasm::WasmError;
 use millstream_wasm::processor::{
     Entries, KeyFault, ProcessorSignature, VariableChanges, VariableKind, VariableSignature,
@@ -477,6 +477,11 @@ fn rows_that_carry_event_time_must_be_younger_than_the_watermark() {
     story.batch(&[rows(&[("a", 1, 10)])]);
     story.batch(&[rows(&[("a", 5001, 10)])]);
     let context = story.context();
+    // Groups are closed up to a time that rows are only late by in the next batch.
+    let watermarks = context.watermarks.map(|watermarks| Watermarks { late: Watermark(1000), ..watermarks });
+    let between = BatchContext { watermarks, ..story.context() };
+    story.pipeline.run(&mut [vec![rows(&[("a", 3000, 10)])]], &between).unwrap();
+    story.pipeline.abort();
     let error = story.pipeline.run(&mut [vec![rows(&[("a", 5000, 10)])]], &context).unwrap_err();
     assert!(matches!(error, OperatorError::OldRow { time_ms: 5000, watermark_ms: 5000, .. }), "{error}");
 }

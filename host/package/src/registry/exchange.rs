@@ -181,6 +181,10 @@ impl Exchange {
             let told = answer.header(LOCATION.as_str()).unwrap_or_default();
             let next = url.join(told).map_err(|_| self.bad(&want.what, "it sends us to no URL".into()))?;
             if next.origin() != self.base.origin() {
+                // Where it would be read from, and so it is there. Such an address is often good for reading alone.
+                if want.method == Method::HEAD {
+                    return Ok(answer);
+                }
                 if !want.follows {
                     return Err(self.redirect(
                         &want.what,
@@ -292,6 +296,11 @@ impl Exchange {
 }
 
 impl Answer {
+    /// Whether what was asked for is there, and kept by somebody else.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.response.status().is_redirection()
+    }
+
     pub(super) fn status(&self) -> u16 {
         self.response.status().as_u16()
     }

@@ -146,7 +146,8 @@ impl Registry {
             let found: ImageManifest = serde_json::from_slice(&bytes)
                 .map_err(|error| bad(format!("they do not have the form of a manifest: {error}")))?;
             let mut signatures = Vec::new();
-            for layer in found.layers().iter().take(SIGNATURES) {
+            // The newest stand last.
+            for layer in found.layers().iter().rev().take(SIGNATURES) {
                 let annotations = layer.annotations().as_ref();
                 let signature = annotations.and_then(|annotations| annotations.get(SIGNATURE_ANNOTATION));
                 let Some(signature) = signature.filter(|_| layer.media_type().as_ref() == SIMPLE_SIGNING) else {
@@ -317,8 +318,9 @@ async fn push_blob(exchange: &mut Exchange, reference: &PackageReference, bytes:
     let digest = Digest::of(&bytes);
     let what = format!("a place for a part of `{reference}`");
     let url = exchange.url(&format!("blobs/sha256:{digest}"))?;
+    // A registry that keeps bytes elsewhere tells where they are, when it has them.
     let answer = exchange.send(Want::new(Method::HEAD, url, &what)).await?;
-    if answer.status() == 200 {
+    if answer.status() == 200 || answer.is_elsewhere() {
         return Ok(());
     }
     let mut answer = exchange.send(Want::new(Method::POST, exchange.url("blobs/uploads/")?, &what)).await?;

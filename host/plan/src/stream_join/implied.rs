@@ -6,9 +6,12 @@
 //! time itself). Source of the semantics: Spark's `InferFiltersFromConstraints`.
 
 use super::condition::JoinCondition;
+use crate::dedup::DedupNode;
 use crate::event_time;
 use crate::functions::expr::behind_shield;
 use crate::lower::has_stream;
+use crate::session_window::SessionFence;
+use crate::watermark::WatermarkNode;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, JoinSide, JoinType, Result};
@@ -178,10 +181,17 @@ fn passed_filters(plan: &LogicalPlan) -> Vec<Expr> {
             });
             renamed(passed_filters(&projection.input), &places.collect())
         }
-        LogicalPlan::Extension(extension) => match extension.node.inputs().as_slice() {
-            [input] if extension.node.schema().columns() == input.schema().columns() => passed_filters(input),
-            _ => Vec::new(),
-        },
+        // Only of these it is known that their rows are rows of their input; a function of the program makes others.
+        LogicalPlan::Extension(extension) => {
+            let node = extension.node.as_any();
+            let passes_on = node.is::<WatermarkNode>() || node.is::<DedupNode>() || node.is::<SessionFence>();
+            match extension.node.inputs().as_slice() {
+                [input] if passes_on && extension.node.schema().columns() == input.schema().columns() => {
+                    passed_filters(input)
+                }
+                _ => Vec::new(),
+            }
+        }
         _ => Vec::new(),
     }
 }

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 const PREFIX: &str = "MILLSTREAM_";
 const SETTING: &str = "MILLSTREAM_SETTING_";
 /// Variables that the process reads, not the query.
-const OF_THE_PROCESS: [&str; 4] = ["MILLSTREAM_LOG", "MILLSTREAM_RUN_DIR", "MILLSTREAM_TARGET_DIR", "MILLSTREAM_SDK"];
+const OF_THE_PROCESS: [&str; 5] =
+    ["MILLSTREAM_LOG", "MILLSTREAM_RUN_DIR", "MILLSTREAM_TARGET_DIR", "MILLSTREAM_TOOLCHAINS", "MILLSTREAM_SDK"];
 
 /// What the tests of this project read: servers of the user's own.
 const OF_TESTS: &str = "MILLSTREAM_TEST_";

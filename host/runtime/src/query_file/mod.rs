@@ -60,8 +60,8 @@ use std::sync::Arc;
 const FILE_BYTES: u64 = 1 << 20;
 /// The most bytes of SQL.
 const SQL_BYTES: u64 = 1 << 20;
-/// The most bytes of a component, as the plugin host has it.
-const COMPONENT_BYTES: u64 = 256 << 20;
+/// The most bytes of a component that `component_max` can allow; what it does allow the plugin host looks at.
+const COMPONENT_BYTES: u64 = 1 << 30;
 
 /// What flags of a command line say: the last word.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -224,7 +224,12 @@ fn the_last_word_wins_and_every_value_says_whose_it_is() {
     assert_eq!((loaded.spec.settings.partitions, loaded.spec.settings.ansi), (22, false));
     assert!(matches!(value(&loaded, PARTITIONS).origin, Origin::QueryFile(_)));
 
-    let env = [(VARIABLE, "33"), ("MILLSTREAM_TRIGGER", "available now"), ("MILLSTREAM_CHECKPOINT", "b")];
+    let env = [
+        (VARIABLE, "33"),
+        ("MILLSTREAM_TRIGGER", "available now"),
+        ("MILLSTREAM_CHECKPOINT", "b"),
+        ("MILLSTREAM_TOOLCHAINS", "/opt/t"),
+    ];
     let loaded = files.load(&env, Overrides::default()).unwrap();
     let spec = &loaded.spec;
     assert_eq!((spec.settings.partitions, spec.trigger), (33, Trigger::AvailableNow));

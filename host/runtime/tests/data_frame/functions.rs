@@ -90,3 +90,22 @@ fn a_closure_that_gives_other_columns_is_told_so() {
     let text = millstream_common::describe_chain(&error);
     assert!(text.contains("it gave the columns length Utf8, and declared are word Utf8, length Int64"), "{text}");
 }
+
+#[test]
+fn a_filter_below_a_function_says_nothing_about_what_comes_out_of_it() {
+    let world = World::new();
+    let numbered = world.stream("events").select(["word AS k", "n AS v"]).unwrap();
+    let other = world.stream("other").select(["word", "n AS v"]).unwrap();
+    let less = |rows: RecordBatch| {
+        let less: Int64Array = rows.column(1).as_primitive::<Int64Type>().unary(|n| n - 10);
+        RecordBatch::try_new(rows.schema(), vec![Arc::clone(rows.column(0)), Arc::new(less)])
+    };
+    let large = numbered.map_batches(numbered.schema(), Ok::<_, Infallible>).unwrap().filter("v > 5").unwrap();
+    let changed = large.map_batches(numbered.schema(), less).unwrap();
+    let joined = changed.join(&other, ["v"], "inner").unwrap();
+    world.memory("events").add_data(events(&[(1, "a", 12), (1, "b", 3)])).unwrap();
+    world.memory("other").add_data(events(&[(1, "x", 2), (1, "y", -7)])).unwrap();
+    let mut run = world.open(&world.spec(&joined, OutputMode::Append)).unwrap();
+    drain(&mut run);
+    assert_eq!(world.written()[&0], ["v Int64, k Utf8, word Utf8", "2 | a | x"]);
+}

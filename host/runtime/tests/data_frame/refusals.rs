@@ -73,6 +73,20 @@ fn two_watermarks_one_above_the_other_are_refused() {
 }
 
 #[test]
+fn rows_that_change_later_do_not_lose_their_duplicates_by_event_time() {
+    let world = World::new();
+    let counts = world.timed().group_by(["ts"]).count().unwrap();
+    let checked = |frame: &DataFrame, mode| inspect::check(&world.session, &world.spec(frame, mode)).map(drop);
+    let by_time = counts.drop_duplicates(&["ts"]).unwrap();
+    for mode in [OutputMode::Update, OutputMode::Complete] {
+        let error = checked(&by_time, mode).unwrap_err();
+        assert!(error.to_string().contains("dropping of duplicates by event time, above an aggregation"), "{error}");
+    }
+    checked(&by_time, OutputMode::Append).unwrap();
+    checked(&counts.drop_duplicates(&["count"]).unwrap(), OutputMode::Update).unwrap();
+}
+
+#[test]
 fn two_streams_of_one_name_are_refused() {
     let world = World::new();
     let events = world.stream("events");
@@ -104,7 +118,7 @@ fn what_may_not_stream_is_refused_at_the_start_as_in_sql() {
     assert!(rule_of(&ordered, OutputMode::Append).contains("cannot be sorted"));
     assert!(rule_of(&world.limits(), OutputMode::Append).contains("reads no stream"));
     let counted_twice = counts.group_by(["count AS c"]).count().unwrap();
-    assert!(rule_of(&counted_twice, OutputMode::Complete).contains("one aggregation above another"));
+    assert!(rule_of(&counted_twice, OutputMode::Complete).contains("above an aggregation"));
 }
 
 #[test]

@@ -10,13 +10,14 @@ use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use millstream_common::Digest;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Method, Url};
 use wasmtime::StoreContextMut;
@@ -28,6 +29,18 @@ use crate::wasi::Denied;
 /// Requests in one call of `send`, and how many of them are under way at a time.
 const REQUESTS: usize = 256;
 const AT_A_TIME: usize = 16;
+
+/// Headers that say where a request goes and how it is carried. A server of many names answers by `Host`, whatever name was
+/// granted.
+const OF_THE_HOST: [HeaderName; 7] = [
+    header::HOST,
+    header::CONTENT_LENGTH,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
 
 /// Where a plugin may send requests to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,14 +143,17 @@ pub(super) fn send(
     if requests.len() > REQUESTS {
         return Err(Denied("it sends more than 256 requests at once").into());
     }
-    Ok((send_all((&grant, &state.permissions.http_authorities), requests, state.deadline)?,))
+    let limits = (state.deadline, state.memory_limit() as u64);
+    Ok((send_all((&grant, &state.permissions.http_authorities), requests, limits)?,))
 }
 
+/// `room` is what all responses together may have: they are held here until the guest has them.
 fn send_all(
     (grant, authorities): (&HttpGrant, &Authorities),
     requests: Vec<Request>,
-    deadline: Instant,
+    (deadline, room): (Instant, u64),
 ) -> wasmtime::Result<Answers> {
+    let room = Arc::new(AtomicU64::new(room));
     static RUNTIME: LazyLock<std::io::Result<tokio::runtime::Runtime>> = LazyLock::new(|| {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         builder.worker_threads(2).max_blocking_threads(8).thread_name("millstream-http").enable_all().build()
@@ -150,9 +166,9 @@ fn send_all(
         let (sender, receiver) = sync_channel(AT_A_TIME);
         let mut tasks = Vec::new();
         for (place, request) in requests.by_ref().take(AT_A_TIME).enumerate() {
-            let (client, grant, sender) = (client.clone(), grant.clone(), sender.clone());
+            let (client, grant, room, sender) = (client.clone(), grant.clone(), Arc::clone(&room), sender.clone());
             tasks.push(runtime.spawn(async move {
-                let answer = send_one(&client, &grant, request, deadline).await;
+                let answer = send_one(&client, (&grant, &room), request, deadline).await;
                 // Nobody listens any more when the call was given up.
                 let _ = sender.send((place, answer));
             }));
@@ -221,7 +237,7 @@ pub fn check_authorities(pem: &[u8]) -> Result<(), String> {
 
 async fn send_one(
     client: &Client,
-    grant: &HttpGrant,
+    (grant, room): (&HttpGrant, &AtomicU64),
     request: Request,
     deadline: Instant,
 ) -> Result<Response, Failure> {
@@ -232,6 +248,9 @@ async fn send_one(
     for (name, value) in &request.headers {
         let bad = || Failure::Denied(format!("header `{}` cannot be sent", shown(name)));
         let name = HeaderName::from_str(name).map_err(|_| bad())?;
+        if OF_THE_HOST.contains(&name) {
+            return Err(bad());
+        }
         headers.append(name, HeaderValue::from_str(value).map_err(|_| bad())?);
     }
     let left = deadline.saturating_duration_since(Instant::now());
@@ -246,6 +265,13 @@ async fn send_one(
     while let Some(chunk) = response.chunk().await.map_err(broken)? {
         if (body.len() + chunk.len()) as u64 > grant.response_bytes {
             return Err(Failure::TooLarge(format!("the response has more than {} bytes", grant.response_bytes)));
+        }
+        let taken =
+            room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |room| room.checked_sub(chunk.len() as u64));
+        if taken.is_err() {
+            return Err(Failure::TooLarge(
+                "the responses of one call have more bytes than the plugin has memory".into(),
+            ));
         }
         body.extend_from_slice(&chunk);
     }

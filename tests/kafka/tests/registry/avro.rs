@@ -97,7 +97,7 @@ fn a_schema_of_the_query_reads_what_every_version_wrote() {
 }
 
 #[test]
-fn values_that_cannot_be_read_fail_the_batch_or_are_null_and_their_neighbours_stay() {
+fn values_that_cannot_be_read_fail_the_batch_or_are_structs_of_nulls_and_their_neighbours_stay() {
     let story = Story::new("broken");
     let one = story.register(FIRST);
     let values = vec![
@@ -113,7 +113,8 @@ fn values_that_cannot_be_read_fail_the_batch_or_are_null_and_their_neighbours_st
     let (fault, error) = story.failure(&sql);
     assert!(fault == Fault::Data && error.contains("MALFORMED_AVRO_MESSAGE"), "{fault:?} {error}");
     let sql = format!("SELECT to_json(from_avro(value, {}, map('mode', 'PERMISSIVE'))) AS j FROM t", story.place());
-    let mut expected = vec![Value::Null; 6];
+    // A struct of nulls has no fields in JSON.
+    let mut expected = vec![json!({}); 6];
     expected[0] = json!({"id": 1, "name": "ada"});
     expected[5] = json!({"id": 3, "name": "cyd"});
     assert_eq!(story.rows(&sql), expected);

@@ -4,7 +4,7 @@ use super::config::ConsoleConfig;
 use super::table;
 use crate::{Guarantee, Sink, SinkBatch, SinkContext, SinkError, SinkFactory, SinkReport, SinkSpec};
 use arrow::array::RecordBatch;
-use millstream_common::OutputMode;
+use millstream_common::{ClosedOutput, OutputMode};
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ impl Sink for ConsoleSink {
                 action: "write",
                 place: "the console".to_owned(),
                 batch: batch.id,
-                source: Box::new(source),
+                source: ClosedOutput::or(source),
             }
         })?;
         Ok(SinkReport { rows: batch.rows.iter().map(RecordBatch::num_rows).sum::<usize>() as u64 })

@@ -71,6 +71,34 @@ fn addresses_of_this_machine_and_of_private_networks_are_not_public() {
     }
 }
 
+/// What all answers of a call may have.
+const ROOM: u64 = 3000;
+
+#[test]
+fn headers_that_choose_another_server_are_not_sent() {
+    let grant = grant(&["a.example.com"], false);
+    for name in ["Host", "host", "Transfer-Encoding", "Proxy-Authorization"] {
+        let mut request = get("http://a.example.com/");
+        request.headers.push((name.into(), "b.example.com".into()));
+        let answers = send_all((&grant, &None), vec![request], (soon(), ROOM)).unwrap();
+        assert!(matches!(&answers[0], Err(Failure::Denied(why)) if why.contains(name)), "{:?}", answers[0]);
+    }
+}
+
+#[test]
+fn all_answers_of_a_call_together_have_a_limit() {
+    let body = format!("HTTP/1.1 200 OK\r\ncontent-length: 900\r\nconnection: close\r\n\r\n{}", "x".repeat(900));
+    let port = server(vec![body; 5]);
+    let grant = grant(&["127.0.0.1"], true);
+    let requests = (0..5).map(|_| get(&format!("http://127.0.0.1:{port}/"))).collect();
+    let answers = send_all((&grant, &None), requests, (soon(), ROOM)).unwrap();
+    let is_large = |answer: &&Result<Response, Failure>| matches!(answer, Err(Failure::TooLarge(_)));
+    assert_eq!(
+        (answers.iter().filter(|answer| answer.is_ok()).count(), answers.iter().filter(is_large).count()),
+        (3, 2)
+    );
+}
+
 #[test]
 fn what_was_not_granted_is_denied_before_anything_is_sent() {
     let public = grant(&["localhost", "127.0.0.1", "*.example.com"], false);
@@ -85,7 +113,7 @@ fn what_was_not_granted_is_denied_before_anything_is_sent() {
         "http://2130706433/",
         "http://0x7f.1/",
     ] {
-        let answers = send_all((&public, &None), vec![get(url)], soon()).unwrap();
+        let answers = send_all((&public, &None), vec![get(url)], (soon(), ROOM)).unwrap();
         assert!(matches!(&answers[0], Err(Failure::Denied(_))), "{url}: {:?}", answers[0]);
     }
 }
@@ -117,7 +145,7 @@ fn answers_come_back_whole_or_not_at_all() {
     let port =
         server(vec![body(10), body(2000), redirect.into(), "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nxx".into()]);
     let grant = grant(&["127.0.0.1"], true);
-    let one = |request| send_all((&grant, &None), vec![request], soon()).unwrap().remove(0);
+    let one = |request| send_all((&grant, &None), vec![request], (soon(), ROOM)).unwrap().remove(0);
     let url = format!("http://127.0.0.1:{port}/");
     let close = |mut request: Request| {
         request.headers.push(("connection".into(), "close".into()));
@@ -130,7 +158,7 @@ fn answers_come_back_whole_or_not_at_all() {
     assert_eq!(one(close(get(&url))).unwrap().status, 302, "redirects are not followed");
     assert!(matches!(one(close(get(&url))), Err(Failure::Unreachable(_))), "torn");
     let start = Instant::now();
-    let late = send_all((&grant, &None), vec![get(&url)], Instant::now() + Duration::from_millis(200)).unwrap();
+    let late = send_all((&grant, &None), vec![get(&url)], (Instant::now() + Duration::from_millis(200), ROOM)).unwrap();
     assert!(matches!(&late[0], Err(Failure::Unreachable(_))), "{:?}", late[0]);
     assert!(start.elapsed() < Duration::from_secs(5));
 }
@@ -168,7 +196,7 @@ fn tls_is_spoken_with_hosts_whose_authority_is_trusted_and_with_no_others() {
     let port = tls_server();
     let trusted: Authorities = Some(Arc::from(include_bytes!("certificates/authority.pem").as_slice()));
     let one = |authorities: &Authorities, grant: HttpGrant, url: &str| {
-        send_all((&grant, authorities), vec![get(url)], soon()).unwrap().remove(0)
+        send_all((&grant, authorities), vec![get(url)], (soon(), ROOM)).unwrap().remove(0)
     };
     for host in ["localhost", "127.0.0.1"] {
         let url = format!("https://{host}:{port}/");

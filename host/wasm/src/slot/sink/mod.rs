@@ -34,9 +34,6 @@ use crate::signature::SinkSignature;
 use crate::wire::sink::{Abort, Commit, TargetRef};
 use session::Session;
 
-/// Bytes that a token may have.
-const TOKEN: usize = 64 << 10;
-
 /// What is written: one partition of one batch of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SinkTarget {
@@ -119,11 +116,7 @@ impl PluginSlot {
         let request = self.request_of_sink(target.partition);
         let (number, signature) = self.sink_of(request.component(), sink)?;
         let session = Session::new(self, &request, (number, signature), target)?;
-        let outcome = session.write((mode, fields), rows)?;
-        let Some(token) = outcome.token.as_ref().filter(|token| token.len() > TOKEN) else { return Ok(outcome) };
-        let reason = format!("a token of {} bytes, more than {TOKEN}", token.len());
-        let function = format!("{sink}.prepare");
-        Err(WasmError::Garbage { plugin: self.name.clone(), function, reason })
+        session.write((mode, fields), rows)
     }
 
     /// Lets prepared rows be seen.

@@ -21,6 +21,9 @@ use crate::slot::{PluginMetrics, PluginSlot, locked, micros};
 use crate::stamp::CallStamp;
 use crate::wire::sink::{Close, FieldRef as WireField, Open, Prepare, ProcessRows, SinkMode};
 
+/// Bytes that a token may have.
+const TOKEN: usize = 64 << 10;
+
 pub(super) struct Session<'a> {
     slot: &'a PluginSlot,
     request: &'a Request,
@@ -157,7 +160,13 @@ impl<'a> Session<'a> {
         if !is_wanted || !self.sink.transactional {
             return Ok(None);
         }
-        self.call::<Prepare, _>((), Ok).map(Some).map_err(|failure| self.error("prepare", failure))
+        let token = self.call::<Prepare, _>((), Ok).map_err(|failure| self.error("prepare", failure))?;
+        if token.len() > TOKEN {
+            self.give_up(Some(&token));
+            let reason = format!("a token of {} bytes, more than {TOKEN}", token.len());
+            return Err(WasmError::Garbage { plugin: self.slot.name.clone(), function: self.named("prepare"), reason });
+        }
+        Ok(Some(token))
     }
 
     /// Closes what failed, if there is somebody left to be told.
