@@ -170,6 +170,11 @@ impl Hint for CheckpointError {
         }
     }
 
+    fn may_pass(&self) -> bool {
+        // What another run has written or taken does not come back: the writer stops, and the restart looks.
+        matches!(self, Self::Files { .. })
+    }
+
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Location { .. } => {
@@ -217,5 +222,25 @@ impl CheckpointError {
     /// Wraps an error of the files.
     pub(crate) fn files(place: impl Into<String>, source: DurableError) -> Self {
         Self::Files { place: place.into(), source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn storage_may_come_back_and_a_checkpoint_that_another_run_has_does_not() {
+        let place = || "here".to_owned();
+        let source = DurableError::Storage { action: "write", path: "offsets/3".into(), source: "503".into() };
+        let errors = [
+            (CheckpointError::files(place(), source), true),
+            (CheckpointError::Fenced { place: place(), file: "offsets/3".into() }, false),
+            (CheckpointError::LeaseLost { place: place(), reason: "another run has it".into() }, false),
+            (CheckpointError::InUse { place: place(), holder: "another run".into(), free_in_ms: None }, false),
+        ];
+        for (error, may_pass) in errors {
+            assert_eq!((error.fault(), error.may_pass()), (Fault::Outside, may_pass), "{error:?}");
+        }
     }
 }

@@ -11,6 +11,7 @@ use millstream_sink::SinkError;
 use millstream_source::SourceError;
 use millstream_state::StateError;
 use millstream_wasm::WasmError;
+use std::sync::Arc;
 
 /// A query could not be started, or stopped with a failure.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +46,15 @@ pub enum RuntimeError {
         /// What failed.
         #[source]
         source: Box<OperatorError>,
+    },
+    /// The commit log may have a batch, or not: only the next start can tell.
+    #[error("it is not known whether batch {batch} is done, and its rows wait for that")]
+    InDoubt {
+        /// The batch.
+        batch: BatchId,
+        /// Why the entry of the commit log may not be there.
+        #[source]
+        source: Arc<CheckpointError>,
     },
     /// A batch query, after it was planned.
     #[error(transparent)]
@@ -128,6 +138,7 @@ impl Hint for RuntimeError {
             Self::Plugin(error) => error.fault(),
             Self::State(error) => error.fault(),
             Self::Batch { source, .. } | Self::BatchQuery(source) => source.fault(),
+            Self::InDoubt { source, .. } => source.fault(),
             Self::Setting(_)
             | Self::ForeignQuery { .. }
             | Self::Changed { .. }
@@ -141,9 +152,15 @@ impl Hint for RuntimeError {
 
     fn may_pass(&self) -> bool {
         match self {
+            Self::Plan(error) => error.may_pass(),
             Self::Source(error) => error.may_pass(),
             Self::Sink(error) => error.may_pass(),
+            Self::Checkpoint(error) => error.may_pass(),
+            Self::Plugin(error) => error.may_pass(),
+            Self::State(error) => error.may_pass(),
             Self::Batch { source, .. } | Self::BatchQuery(source) => source.may_pass(),
+            // Run again, the batch would prepare a second time what may be done.
+            Self::InDoubt { .. } => false,
             other => other.fault() == Fault::Outside,
         }
     }
@@ -157,6 +174,9 @@ impl Hint for RuntimeError {
             Self::Plugin(error) => error.hint(),
             Self::State(error) => error.hint(),
             Self::Batch { source, .. } | Self::BatchQuery(source) => source.hint(),
+            Self::InDoubt { source, .. } => Some(source.hint().unwrap_or_else(|| {
+                "start the query again: it reads the commit log, and then commits or aborts them".into()
+            })),
             Self::ForeignQuery { hint, .. } => Some(hint.clone()),
             Self::UnknownState { .. } => Some(
                 "see with `millstream checkpoint verify` whether it is whole, or use the release that wrote it".into(),
@@ -189,6 +209,12 @@ mod tests {
             source: Box::new(std::io::Error::other("reset")),
         };
         let fenced = || SinkError::Fenced { sink: "postgresql".into(), place: "db/t".into(), batch: BatchId(3) };
+        let lost = || CheckpointError::LeaseLost { place: "here".into(), reason: "another run has it".into() };
+        let away = || CheckpointError::Files {
+            place: "here".into(),
+            source: DurableError::Storage { action: "write", path: "commits/3".into(), source: "503".into() },
+        };
+        let in_doubt = || RuntimeError::InDoubt { batch: BatchId(3), source: Arc::new(away()) };
         let in_batch = |error: Hinted| RuntimeError::Batch {
             batch: BatchId(3),
             source: Box::new(OperatorError::Outside { operator: "f".into(), source: Box::new(error) }),
@@ -196,6 +222,9 @@ mod tests {
         for (error, may_pass) in [
             (gone().into(), true),
             (fenced().into(), false),
+            (lost().into(), false),
+            (away().into(), true),
+            (in_doubt(), false),
             (in_batch(Hinted::new(gone())), true),
             (in_batch(Hinted::new(fenced())), false),
         ] {

@@ -28,6 +28,7 @@
 
 mod components;
 mod feed;
+mod meddled;
 mod parse;
 mod player;
 mod recorder;
@@ -38,6 +39,7 @@ mod text_server;
 mod world;
 
 pub use components::component;
+pub use meddled::{Call, Fate, MeddledFiles};
 pub use parse::parse;
 pub use player::{Played, SinkKind, SourceKind, Variant, crash_everywhere, play};
 pub use recorder::Recorder;

@@ -9,6 +9,7 @@ use millstream_plan::EventTime;
 use millstream_plan::ddl::parse_ddl;
 use millstream_runtime::batch_query::run_batch_query;
 use millstream_runtime::inspect::{CheckpointPlace, StateRequest, state};
+use millstream_runtime::repartition::repartition;
 use millstream_runtime::{PluginSpec, ProcessOptions, Progress, QueryRun, QuerySpec, Settings, StreamSpec, TableSpec};
 use millstream_sink::SinkSpec;
 use millstream_source::SourceSpec;
@@ -119,6 +120,30 @@ fn balances(rows: &[(&str, i64)]) -> TableSpec {
     ];
     let rows = RecordBatch::try_new(Arc::clone(&schema), columns).unwrap();
     TableSpec::Rows { name: "balances".into(), schema, rows: vec![rows] }
+}
+
+#[test]
+fn state_is_spread_anew_after_a_restart_that_took_a_variable_away() {
+    let place = Place::new();
+    let sql = "SELECT * FROM totals(TABLE(rows) PARTITION BY k)";
+    let mut run = place.open(&spec(sql, "processor_edition"));
+    place.add("a,1; b,2");
+    assert_eq!(place.batch(&mut run), ["a | 1001", "b | 2001"]);
+    run.close();
+    let without = spec(sql, "processors");
+    let mut run = place.open(&without);
+    place.add("a,10");
+    assert_eq!(place.batch(&mut run), ["a | 11"]);
+    run.close();
+    place.world.pass_lease();
+    let at = CheckpointPlace { place: "checkpoint".into(), options: Vec::new(), query: None };
+    let done = repartition(&place.world.session, &at, 3).unwrap_or_else(|error| panic!("{}", describe_chain(&error)));
+    assert_eq!((done.batch, done.operators[0].keys), (Some(2), 2));
+    place.world.recorder.skip(2);
+    let mut run = place.open(&without);
+    place.add("a,100; b,100");
+    assert_eq!(place.batch(&mut run), ["a | 111", "b | 102"]);
+    run.close();
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::verdict::{Verdict, VerdictReport};
 use crate::{Remake, RuntimeError, StreamingQuery, SwapGrounds, Swapped};
 use millstream_common::{Digest, Hint, describe_chain};
 use millstream_package::PackageReference;
-use std::io::{BufReader, ErrorKind};
+use std::io::{BufReader, ErrorKind, Read};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -286,7 +286,7 @@ impl Serving {
         match queued {
             Ok(answer) => {
                 write_line(writer, &Answer::Accepted(Accepted { digest }))?;
-                write_line(writer, &self.outcome(&answer))
+                self.tell_outcome(writer, &answer)
             }
             Err(error) => write_line(writer, &refused(&error)),
         }
@@ -300,7 +300,7 @@ impl Serving {
         match self.query.end_canary(&plugin) {
             Ok(answer) => {
                 write_line(writer, &Answer::Accepted(Accepted { digest }))?;
-                write_line(writer, &self.outcome(&answer))
+                self.tell_outcome(writer, &answer)
             }
             Err(error) => write_line(writer, &refused(&error)),
         }
@@ -322,21 +322,38 @@ impl Serving {
         Ok((plugin, bytes))
     }
 
-    /// Waits for the border.
-    fn outcome(&self, answer: &Receiver<Result<Swapped, String>>) -> Answer {
+    /// Waits for the border, as long as the client does: on an idle query that may be long, and others want to be served.
+    fn tell_outcome(
+        &self,
+        writer: &mut &UnixStream,
+        answer: &Receiver<Result<Swapped, String>>,
+    ) -> Result<(), RuntimeError> {
         loop {
             let is_over = self.is_over();
-            match answer.recv_timeout(LOOK) {
-                Ok(Ok(swapped)) => {
-                    return Answer::Taken(Taken { batch: swapped.batch.0, from: swapped.from, to: swapped.to });
-                }
-                Ok(Err(reason)) => return Answer::Refused { reason, hint: None },
-                Err(RecvTimeoutError::Timeout) if !is_over => {}
+            let outcome = match answer.recv_timeout(LOOK) {
+                Ok(Ok(swapped)) => Answer::Taken(Taken { batch: swapped.batch.0, from: swapped.from, to: swapped.to }),
+                Ok(Err(reason)) => Answer::Refused { reason, hint: None },
+                Err(RecvTimeoutError::Timeout) if !is_over => match has_left(writer) {
+                    true => return Ok(()),
+                    false => continue,
+                },
                 Err(_) => {
                     let hint = "swap again when it runs, or name the new component in the query file".to_owned();
-                    return Answer::Refused { reason: "the query has stopped".into(), hint: Some(hint) };
+                    Answer::Refused { reason: "the query has stopped".into(), hint: Some(hint) }
                 }
-            }
+            };
+            return write_line(writer, &outcome);
         }
     }
+}
+
+/// Whether a client that has nothing more to say has closed its side.
+fn has_left(mut stream: &UnixStream) -> bool {
+    let read = stream.set_nonblocking(true).and_then(|()| stream.read(&mut [0; 64]));
+    let is_blocking = stream.set_nonblocking(false).is_ok();
+    let is_there = match read {
+        Ok(bytes) => bytes > 0,
+        Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+    };
+    !(is_there && is_blocking)
 }

@@ -12,6 +12,7 @@
 //!
 //! A crash between any two of them leaves a checkpoint from which the same batch is run again, or the next one.
 
+use super::border;
 use super::canary;
 use super::fork::{Output, Ran};
 use super::input_digest;
@@ -53,9 +54,9 @@ pub(super) struct Definition {
 /// Runs a batch to its commit. After an error the state is as before and the batch stays unfinished if it was logged.
 pub(super) fn execute(run: &mut QueryRun, definition: Definition) -> Result<Progress, RuntimeError> {
     let outcome = steps(run, &definition);
-    if outcome.is_err() {
+    if let Err(error) = &outcome {
         run.pipeline.abort();
-        prepared::give_up(run);
+        prepared::give_up(run, error);
     }
     outcome
 }
@@ -66,10 +67,13 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
 
     run.lease.renew(run.clock.now_ms())?;
     if !definition.is_logged {
-        if let Some(swaps) = swap::log_entry(&run.unlogged, &run.unlogged_canaries, entry.batch, entry.batch_time_ms) {
-            run.checkpoint.swap_log().put(&swaps)?;
+        match swap::log_entry(&run.unlogged, &run.unlogged_canaries, entry.batch, entry.batch_time_ms) {
+            Some(swaps) => run.checkpoint.swap_log().put(&swaps)?,
+            None if run.has_undone_swaps => border::forget_undone(run)?,
+            None => {}
         }
         run.checkpoint.offset_log().add(entry)?;
+        run.has_undone_swaps = false;
         run.unfinished = Some(Arc::clone(entry));
         for swap in run.unlogged.drain(..) {
             swap.logged(entry.batch);
@@ -106,9 +110,12 @@ fn steps(run: &mut QueryRun, definition: &Definition) -> Result<Progress, Runtim
     let seen = run.pipeline.take_event_times();
     let next_watermark = advance_watermark(run, &seen, entry.batch_time_ms);
     run.lease.renew(run.clock.now_ms())?;
-    let sink = prepared::about_to_be_done(run);
+    let sink = prepared::of_entry(run);
     let pins = (output.as_ref(), &pins, sink.as_ref());
-    run.checkpoint.commit_log().add_state(entry.batch, next_watermark, &manifests, pins, tally.as_ref())?;
+    let log = run.checkpoint.commit_log();
+    if let Err(error) = log.add_state(entry.batch, next_watermark, &manifests, pins, tally.as_ref()) {
+        prepared::in_doubt(run, entry.batch, error)?;
+    }
     prepared::is_done(run);
     canary::done(&mut run.plugins, tally);
     done(run, entry, manifests)?;
@@ -315,6 +322,9 @@ fn done(
         run.late = Watermark(ms);
     }
     run.retained.push_back((entry.batch, manifests));
+    for request in run.put_off.drain(..) {
+        run.swaps.push(request);
+    }
     purge(run, entry.batch)
 }
 

@@ -13,7 +13,8 @@
 //! and the next start only writes `commits/N+1`. The batches that were run again have been given out already, and nobody
 //! gets them a second time.
 //!
-//! Rule of its life: all that can fail is done before the batch is defined; what fails leaves the old code running.
+//! Rule of its life: all that can fail is done before the batch is defined; what fails leaves the old code running. From the
+//! definition on there is no way back but forward: what is left is the entry of the commit log, which is tried again.
 
 use super::fork::{Fork, ForkOptions};
 use super::open;
@@ -24,10 +25,11 @@ use crate::RuntimeError;
 use crate::inspect::manifests;
 use crate::migration::{Forms, HandedOver, Migration};
 use bytes::Bytes;
-use millstream_checkpoint::{BorderPin, CommitEntry, CommitLog, OffsetEntry, OffsetRange, StatePin};
-use millstream_common::{BatchId, Digest, DurableError, OperatorUid};
+use millstream_checkpoint::{BorderPin, CheckpointError, CommitEntry, CommitLog, OffsetEntry, OffsetRange, StatePin};
+use millstream_common::{BatchId, Digest, DurableError, Hint, OperatorUid};
 use millstream_plan::StreamingPlan;
 use millstream_state::StateManifest;
+use millstream_wasm::{Component, PluginSlot};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -44,16 +46,13 @@ pub enum Remake {
 /// State per operator, as a commit entry names it.
 type NamedState = BTreeMap<String, Vec<serde_json::Value>>;
 
-/// Lets a component take over at a border of its own. `Ok(Err)` is a refusal that left everything as it was.
+/// Lets a component take over at a border of its own. What it answers is whether the border could be ended; it is defined,
+/// and whoever waits for a swap that it names has been told.
 ///
 /// # Errors
-/// When the batch was defined and could not be ended: the next start ends it.
-pub(super) fn take(run: &mut QueryRun, request: &mut SwapRequest) -> Result<Result<Unlogged, String>, RuntimeError> {
-    let made = match make(run, request) {
-        Ok(made) => made,
-        Err(error) => return Ok(Err(millstream_common::describe_chain(&error))),
-    };
-    let Made { from, entry, base, state, mut plan, handed, mut pause } = made;
+/// Why it is refused; everything is as it was.
+pub(super) fn take(run: &mut QueryRun, request: &mut SwapRequest) -> Result<Result<(), RuntimeError>, RuntimeError> {
+    let Made { slot, old, entry, base, state, mut plan, handed, mut pause } = make(run, request)?;
     let began = Instant::now();
     let rest = run.opener();
     let opener = handed.opener(&rest);
@@ -69,14 +68,9 @@ pub(super) fn take(run: &mut QueryRun, request: &mut SwapRequest) -> Result<Resu
     let began = Instant::now();
     let swap = Unlogged::at_border(
         request,
-        from,
+        old.digest(),
         if entry.border.as_ref().is_some_and(|b| b.restored.is_some()) { "restored" } else { "migrated" },
     );
-    if let Err(error) = opened.and_then(|()| define(run, &entry, &swap)) {
-        give_back(run, request, from)?;
-        return Ok(Err(millstream_common::describe_chain(&error)));
-    }
-    // From here on there is no way back but forward.
     let done = CommitEntry {
         batch: entry.batch,
         next_watermark_ms: base.next_watermark_ms,
@@ -86,19 +80,52 @@ pub(super) fn take(run: &mut QueryRun, request: &mut SwapRequest) -> Result<Resu
         inputs: BTreeMap::new(),
         sink: None,
     };
-    run.checkpoint.commit_log().add(&done)?;
-    let retained = named_files(&done)?;
+    let defined = opened.and_then(|()| {
+        let retained = named_files(&done)?;
+        Ok((define(run, &entry, swap)?, retained))
+    });
+    let (mut told, retained) = match defined {
+        Ok(defined) => defined,
+        Err(error) => {
+            // From memory: what failed may be the place that has it.
+            slot.replace(old);
+            return Err(error);
+        }
+    };
     run.take_plan(plan);
     run.retained.push_back((entry.batch, retained));
     run.last_batch_time_ms = entry.batch_time_ms;
     run.next = entry.batch.next();
+    run.unended = Some(done);
+    let ended = end(run);
     pause.log = began.elapsed();
-    Ok(Ok(swap.after(pause)))
+    let own = told.pop().map(|swap| swap.after(pause));
+    told.into_iter().chain(own).for_each(|swap| swap.logged(entry.batch));
+    Ok(ended)
+}
+
+/// Ends a border that is defined, now or when it could not be before.
+///
+/// # Errors
+/// When the commit log cannot be written, or another run has the checkpoint.
+pub(super) fn end(run: &mut QueryRun) -> Result<(), RuntimeError> {
+    let Some(done) = &run.unended else { return Ok(()) };
+    run.lease.renew(run.clock.now_ms())?;
+    let log = run.checkpoint.commit_log();
+    match log.add(done) {
+        // An attempt that was told to have failed had not.
+        Err(CheckpointError::Fenced { .. }) if log.get(done.batch)?.as_ref() == Some(done) => {}
+        added => added?,
+    }
+    run.unended = None;
+    Ok(())
 }
 
 /// Everything that a border needs, made before it is defined.
 struct Made {
-    from: Digest,
+    slot: Arc<PluginSlot>,
+    /// The code that runs until then.
+    old: Arc<Component>,
     entry: OffsetEntry,
     base: CommitEntry,
     state: NamedState,
@@ -122,7 +149,6 @@ fn make(run: &mut QueryRun, request: &mut SwapRequest) -> Result<Made, RuntimeEr
     };
     let slot = Arc::clone(&plugin.slot);
     let old = slot.component();
-    let from = old.digest();
     run.checkpoint.plugins().put(&to, Bytes::copy_from_slice(&request.bytes))?;
     slot.replace(Arc::clone(&request.component));
     let remade = plan(run).and_then(|mut plan| {
@@ -156,7 +182,7 @@ fn make(run: &mut QueryRun, request: &mut SwapRequest) -> Result<Made, RuntimeEr
         query: Some(run.said),
         ..entry
     };
-    Ok(Made { from, entry, base, state, plan, handed, pause })
+    Ok(Made { slot, old, entry, base, state, plan, handed, pause })
 }
 
 /// The query as it is planned with the components that stand in the slots now.
@@ -166,23 +192,47 @@ fn plan(run: &QueryRun) -> Result<StreamingPlan, RuntimeError> {
     open::plan(&session, &run.spec, run.tables.clone(), slots, &run.batch_time)
 }
 
-fn define(run: &mut QueryRun, entry: &OffsetEntry, swap: &Unlogged) -> Result<(), RuntimeError> {
+/// Defines the border. Answers the swaps that its entry names, its own last: others may have been put in place before it.
+fn define(run: &mut QueryRun, entry: &OffsetEntry, swap: Unlogged) -> Result<Vec<Unlogged>, RuntimeError> {
     run.lease.renew(run.clock.now_ms())?;
-    if let Some(swaps) = log_entry(std::slice::from_ref(swap), &run.unlogged_canaries, entry.batch, entry.batch_time_ms)
-    {
-        run.checkpoint.swap_log().put(&swaps)?;
+    run.unlogged.push(swap);
+    let told = log_entry(&run.unlogged, &run.unlogged_canaries, entry.batch, entry.batch_time_ms);
+    let logged = told.map_or(Ok(()), |swaps| run.checkpoint.swap_log().put(&swaps));
+    match logged.and_then(|()| add(run, entry)) {
+        Ok(()) => {
+            run.unlogged_canaries.clear();
+            run.has_undone_swaps = false;
+            Ok(std::mem::take(&mut run.unlogged))
+        }
+        Err(error) => {
+            run.unlogged.pop();
+            run.has_undone_swaps = true;
+            if let Err(error) = forget_undone(run) {
+                let text = millstream_common::describe_chain(&error);
+                tracing::debug!("the swap log is put right before the next batch: {text}");
+            }
+            Err(error.into())
+        }
     }
-    run.checkpoint.offset_log().add(entry)?;
-    run.unlogged_canaries.clear();
-    Ok(())
 }
 
-/// The old component goes on.
-fn give_back(run: &mut QueryRun, request: &SwapRequest, from: Digest) -> Result<(), RuntimeError> {
-    let old = run.host.load(&request.plugin, &run.checkpoint.plugins().get(&from)?)?;
-    if let Some(plugin) = run.plugins.iter().find(|plugin| plugin.slot.name() == request.plugin) {
-        plugin.slot.replace(old);
+/// Adds the entry. One that is there although its write failed is there.
+fn add(run: &QueryRun, entry: &OffsetEntry) -> Result<(), CheckpointError> {
+    let log = run.checkpoint.offset_log();
+    match log.add(entry) {
+        Err(error) if error.may_pass() && log.get(entry.batch).is_ok_and(|found| found.as_ref() == Some(entry)) => {
+            Ok(())
+        }
+        added => added,
     }
+}
+
+/// Takes back what the swap log says of a border that was not defined: the component that it names never ran.
+pub(super) fn forget_undone(run: &mut QueryRun) -> Result<(), CheckpointError> {
+    let log = run.checkpoint.offset_log();
+    let last = log.batches()?.last().map(|newest| log.get(*newest)).transpose()?.flatten();
+    run.checkpoint.swap_log().forget_undone(last.as_ref())?;
+    run.has_undone_swaps = false;
     Ok(())
 }
 

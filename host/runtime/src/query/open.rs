@@ -36,6 +36,11 @@ pub(crate) struct RunningPlugin {
     /// The component that ran first in this run.
     pub(super) bytes: Bytes,
     /// The component that the query names; the one that runs may be another since a swap.
+    pub(super) named: Digest,
+    /// The one that it named in the last batch of the log.
+    pub(super) named_before: Digest,
+    /// Which of the two the log gets: the former while what the query names has been refused, so that the next start gives
+    /// its verdict again.
     pub(super) declared: Digest,
     /// What its configuration is, as a digest: limits and policy.
     pub(super) config: Digest,
@@ -75,7 +80,9 @@ pub(super) fn plugins(
         let slot =
             PluginSlot::new(&spec.name, Arc::clone(host), Arc::clone(&component), spec.limits.clone(), spec.on_fault);
         slot.check_granted(&component)?;
-        running.push(RunningPlugin { slot, bytes, declared, config, swap_refused: None, canary: None });
+        let (named, named_before) = (declared, pin.map_or(declared, |pin| pin.declared));
+        let (swap_refused, canary) = (None, None);
+        running.push(RunningPlugin { slot, bytes, named, named_before, declared, config, swap_refused, canary });
     }
     Ok(running)
 }

@@ -12,20 +12,20 @@
 use super::open::{self, RunningPlugin};
 use super::run::QueryRun;
 use crate::{QuerySpec, RuntimeError, Session};
-use millstream_checkpoint::{Checkpoint, PreparedEntry};
-use millstream_common::BatchId;
+use millstream_checkpoint::{Checkpoint, CheckpointError, CommitEntry, PreparedEntry};
+use millstream_common::{BatchId, Hint, describe_chain};
 use millstream_sink::{Sink, SinkContext};
 use millstream_wasm::{PluginHost, PluginSlot};
 use serde_json::Value;
 use std::sync::Arc;
 
 /// How far what was prepared has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 enum Stage {
     /// The commit log does not have the batch.
     Open,
-    /// It may have.
-    InDoubt,
+    /// It may have: so its entry failed.
+    InDoubt(Arc<CheckpointError>),
     /// It has.
     Done,
 }
@@ -45,11 +45,30 @@ pub(super) fn keep(run: &mut QueryRun, batch: BatchId) -> Result<(), RuntimeErro
     Ok(run.checkpoint.prepared().put(&PreparedEntry { batch, sink })?)
 }
 
-/// The batch is about to enter the commit log, with what this answers.
-pub(super) fn about_to_be_done(run: &mut QueryRun) -> Option<Value> {
-    let prepared = run.prepared.as_mut()?;
-    prepared.stage = Stage::InDoubt;
-    Some(prepared.sink.clone())
+/// What the entry of the commit log says of it.
+pub(super) fn of_entry(run: &QueryRun) -> Option<Value> {
+    run.prepared.as_ref().map(|prepared| prepared.sink.clone())
+}
+
+/// The entry of the commit log failed. `Ok` when it is there all the same, with what this run has prepared.
+///
+/// # Errors
+/// The failure; with something prepared it is not known whether the batch is done.
+pub(super) fn in_doubt(run: &mut QueryRun, batch: BatchId, error: CheckpointError) -> Result<(), RuntimeError> {
+    let Some(prepared) = run.prepared.as_mut() else { return Err(error.into()) };
+    // That it is not there proves nothing: a store may write late what it has not answered.
+    if error.may_pass() && run.checkpoint.commit_log().get(batch).is_ok_and(|entry| is_of(entry, &prepared.sink)) {
+        tracing::warn!(batch = batch.0, "the batch is done, though its entry failed: {}", describe_chain(&error));
+        return Ok(());
+    }
+    let source = Arc::new(error);
+    prepared.stage = Stage::InDoubt(Arc::clone(&source));
+    Err(RuntimeError::InDoubt { batch, source })
+}
+
+/// Whether a batch is done with what was prepared.
+fn is_of(entry: Option<CommitEntry>, prepared: &Value) -> bool {
+    entry.and_then(|entry| entry.sink).as_ref() == Some(prepared)
 }
 
 /// The commit log has the batch.
@@ -64,28 +83,38 @@ pub(super) fn is_done(run: &mut QueryRun) {
 /// # Errors
 /// When the sink cannot, and may later; when it is not known whether the batch is done.
 pub(super) fn commit(run: &mut QueryRun) -> Result<(), RuntimeError> {
-    let Some(prepared) = run.prepared.as_ref().filter(|prepared| prepared.stage != Stage::Open) else { return Ok(()) };
+    let Some(prepared) = &run.prepared else { return Ok(()) };
     let batch = prepared.batch;
-    if prepared.stage == Stage::InDoubt {
-        return Err(RuntimeError::Invalid {
-            reason: format!("it is not known whether batch {batch} is done, and its rows wait for that"),
-            hint: Some("start the query again: it reads the commit log, and then commits or aborts them".into()),
-        });
+    match &prepared.stage {
+        Stage::Open => return Ok(()),
+        Stage::InDoubt(source) => return Err(RuntimeError::InDoubt { batch, source: Arc::clone(source) }),
+        Stage::Done => {}
     }
     run.sink.commit(batch, &prepared.sink)?;
+    // Forgotten only when the file is gone: as long as it is there, a start would ask what became of it.
+    run.checkpoint.prepared().remove(batch)?;
     run.prepared = None;
-    Ok(run.checkpoint.prepared().remove(batch)?)
+    Ok(())
 }
 
-/// The batch has failed. What the commit log may have stays as it is.
-pub(super) fn give_up(run: &mut QueryRun) {
-    let Some(prepared) = run.prepared.take_if(|prepared| prepared.stage == Stage::Open) else { return };
+/// The batch has failed so. What the commit log may have stays as it is.
+pub(super) fn give_up(run: &mut QueryRun, failure: &RuntimeError) {
+    let Some(prepared) = run.prepared.take_if(|prepared| matches!(prepared.stage, Stage::Open)) else { return };
     let aborted = run.sink.abort(prepared.batch, &prepared.sink).map_err(RuntimeError::from);
-    let removed = aborted.and_then(|()| Ok(run.checkpoint.prepared().remove(prepared.batch)?));
-    if let Err(error) = removed {
+    let ended = aborted.and_then(|()| match is_of_another(failure) {
+        // The file may be that of the run that has the checkpoint now.
+        true => Ok(()),
+        false => Ok(run.checkpoint.prepared().remove(prepared.batch)?),
+    });
+    if let Err(error) = ended {
         // The next start finds it.
         tracing::warn!(batch = prepared.batch.0, "what was prepared is not aborted yet: {error}");
     }
+}
+
+/// Whether the checkpoint is another run's.
+fn is_of_another(failure: &RuntimeError) -> bool {
+    matches!(failure, RuntimeError::Checkpoint(CheckpointError::LeaseLost { .. } | CheckpointError::Fenced { .. }))
 }
 
 /// What an earlier life left.
@@ -103,14 +132,24 @@ impl Remains<'_> {
     /// # Errors
     /// When the sink cannot, or is not the one that prepared it.
     pub(super) fn end(&self, context: &SinkContext) -> Result<(), RuntimeError> {
-        for PreparedEntry { batch, sink: left } in self.checkpoint.prepared().all()? {
-            let mut sink = self.sink_of(batch, context.clone())?;
-            let done = self.checkpoint.commit_log().get(batch)?;
-            match done.and_then(|entry| entry.sink) {
-                Some(prepared) => sink.commit(batch, &prepared)?,
-                None => sink.abort(batch, &left)?,
+        let left = self.checkpoint.prepared().all()?;
+        let newest = match left.is_empty() {
+            true => return Ok(()),
+            false => self.checkpoint.commit_log().batches()?.last().copied(),
+        };
+        for PreparedEntry { batch, sink: left } in left {
+            match (self.checkpoint.commit_log().get(batch)?, newest) {
+                // So old that its entry is gone: the batches after it are done, and before them its rows were committed.
+                (None, Some(newest)) if batch <= newest => {}
+                (done, _) => {
+                    let mut sink = self.sink_of(batch, context.clone())?;
+                    match done.and_then(|entry| entry.sink) {
+                        Some(prepared) => sink.commit(batch, &prepared)?,
+                        None => sink.abort(batch, &left)?,
+                    }
+                    sink.stop();
+                }
             }
-            sink.stop();
             self.checkpoint.prepared().remove(batch)?;
         }
         Ok(())

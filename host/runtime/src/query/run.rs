@@ -19,12 +19,12 @@ use crate::{QuerySpec, RuntimeError, Session, Settings, repartition};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use millstream_checkpoint::{
-    CanaryRecord, Checkpoint, CheckpointError, ConnectorPin, Lease, LeaseHolder, OffsetEntry, OffsetRange, PluginPin,
-    ResumePoint, StateSchemas,
+    CanaryRecord, Checkpoint, CheckpointError, CommitEntry, ConnectorPin, Lease, LeaseHolder, OffsetEntry, OffsetRange,
+    PluginPin, ResumePoint, StateSchemas,
 };
 use millstream_common::{
-    BatchId, BatchTime, Clock, Digest, DurableFiles, OperatorUid, OutputMode, QueryId, ReadLimit, RunId, ScopedFiles,
-    StopSignal, Trigger, Watermark, WatermarkTracker,
+    BatchId, BatchTime, Clock, Digest, DurableFiles, Hint, OperatorUid, OutputMode, QueryId, ReadLimit, RunId,
+    ScopedFiles, StopSignal, Trigger, Watermark, WatermarkTracker,
 };
 use millstream_operators::{Pipeline, StateOpener};
 use millstream_plan::{SourceSlot, StaticTable, StreamingPlan};
@@ -86,6 +86,12 @@ pub struct QueryRun {
     /// What the last batch that was read had of sources that are on their word.
     pub(super) read_before: Option<(BatchId, InputPins)>,
     pub(super) unlogged: Vec<Unlogged>,
+    /// A border that is defined and whose entry of the commit log is still to be written.
+    pub(super) unended: Option<CommitEntry>,
+    /// Whether the swap log may tell of the next batch what a border wanted that was not defined.
+    pub(super) has_undone_swaps: bool,
+    /// Swaps of the query file that failed for what may pass: they wait for the border after the next batch.
+    pub(super) put_off: Vec<SwapRequest>,
     /// What became of canaries since the last entry of the offset log.
     pub(super) unlogged_canaries: Vec<(String, CanaryRecord)>,
     /// On a fork: the plugins whose component is not that of the log. They have no canary.
@@ -260,6 +266,9 @@ impl QueryRun {
             fed: None,
             read_before: None,
             unlogged,
+            unended: None,
+            has_undone_swaps: false,
+            put_off: Vec::new(),
             unlogged_canaries: Vec::new(),
             given: components.map(|given| given.keys().cloned().collect()).unwrap_or_default(),
             last_trigger_ms: None,
@@ -313,6 +322,7 @@ impl QueryRun {
     pub fn run_next(&mut self) -> Result<Option<Progress>, RuntimeError> {
         let trigger_ms = self.clock.now_ms();
         prepared::commit(self)?;
+        border::end(self)?;
         let definition = match self.unfinished.clone() {
             Some(entry) => Some(Definition { entry, is_logged: true, latest_ms: 0, trigger_ms }),
             None => self.define(trigger_ms)?,
@@ -396,42 +406,65 @@ impl QueryRun {
                 None => request.refuse(),
             }
         }
-        for mut request in self.swaps.take_waiting(&mut self.plugins) {
-            if request.grounds.by == "restart" {
+        let mut waiting = self.swaps.take_waiting(&mut self.plugins);
+        let mut ended = Ok(());
+        while ended.is_ok() {
+            let Some(mut request) = waiting.pop_front() else { break };
+            let is_restart = request.grounds.by == "restart";
+            if is_restart {
                 canary::end(self, &request.plugin, "the query file names another component");
             }
             let blocked = self.plugins.iter().find_map(|plugin| {
                 let is_meant = request.remake.is_some() || plugin.slot.name() == request.plugin;
                 (plugin.canary.is_some() && is_meant).then(|| canary::has_canary(plugin.slot.name()))
             });
+            // Whoever swaps knows what the query file names.
+            let named = |plugin: &mut RunningPlugin| std::mem::replace(&mut plugin.declared, plugin.named);
+            let declared = self.plugin_mut(&request.plugin).map(named);
+            let refused = |reason| RuntimeError::Invalid { reason, hint: None };
             let taken = match (blocked, &request.canary, &request.remake) {
-                (Some(why), _, _) => Err(why),
-                (None, Some(terms), _) => canary::begin(self, &request, terms),
-                (None, None, Some(_)) => border::take(self, &mut request)?,
-                (None, None, None) => swap::put_in_place(&mut self.plugins, &self.checkpoint, &request),
+                (Some(why), _, _) => Err(refused(why)),
+                (None, Some(terms), _) => canary::begin(self, &request, terms).map(Some).map_err(refused),
+                (None, None, Some(_)) => border::take(self, &mut request).map(|defined| {
+                    ended = defined;
+                    None
+                }),
+                (None, None, None) => {
+                    swap::put_in_place(&mut self.plugins, &self.checkpoint, &request).map(Some).map_err(refused)
+                }
             };
-            let plugin = self.plugins.iter_mut().find(|plugin| plugin.slot.name() == request.plugin);
+            let plugin = self.plugin_mut(&request.plugin);
             match taken {
                 Ok(swap) => {
                     if let Some(plugin) = plugin {
                         plugin.swap_refused = None;
                     }
-                    match request.remake {
-                        // Its batch is logged already.
-                        Some(_) => swap.logged(self.next.previous().unwrap_or(self.next)),
-                        None => self.unlogged.push(swap),
-                    }
+                    self.unlogged.extend(swap);
                 }
-                Err(reason) => {
-                    tracing::warn!(plugin = %request.plugin, "swap refused: {reason}");
+                Err(error) => {
+                    let reason = millstream_common::describe_chain(&error);
+                    // Nobody would ask again for what the query file names.
+                    let is_put_off = is_restart && error.may_pass();
+                    let what = if is_put_off { "put off until after the next batch" } else { "refused" };
+                    tracing::warn!(plugin = %request.plugin, "swap {what}: {reason}");
                     if let Some(plugin) = plugin {
                         plugin.swap_refused = Some(reason.clone());
+                        plugin.declared =
+                            if is_restart { plugin.named_before } else { declared.unwrap_or(plugin.named) };
                     }
-                    request.refuse(reason);
+                    match is_put_off {
+                        true => self.put_off.push(request),
+                        false => request.refuse(reason),
+                    }
                 }
             }
         }
-        Ok(())
+        waiting.into_iter().for_each(|request| self.swaps.push(request));
+        ended
+    }
+
+    fn plugin_mut(&mut self, name: &str) -> Option<&mut RunningPlugin> {
+        self.plugins.iter_mut().find(|plugin| plugin.slot.name() == name)
     }
 
     /// Opens stores as this run does.

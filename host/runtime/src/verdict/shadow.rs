@@ -12,7 +12,7 @@ use super::{Check, DryRun, Question, Verdict, VerdictFinding};
 use crate::query::{Fork, ForkOptions, LiveBatch};
 use crate::{QuerySpec, RuntimeError, Session};
 use millstream_checkpoint::Checkpoint;
-use millstream_common::describe_chain;
+use millstream_common::{BatchId, describe_chain};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -64,6 +64,9 @@ impl Shadow<'_> {
                 }
             };
             let number = batch.entry.batch.0;
+            if let Some(last) = seen.batches.last().filter(|last| **last + 1 < number) {
+                return Err(self.passed_over(BatchId(last + 1), seen.batches.len()));
+            }
             let ran = match self.forked(&mut fork, &batch).and_then(|fork| fork.run_on(&batch)) {
                 Ok(ran) => ran,
                 Err(error) => {
@@ -90,6 +93,19 @@ impl Shadow<'_> {
         }
         let findings = judge(&mut seen, &changed);
         Ok((seen, findings))
+    }
+
+    /// Why the shadow cannot go on behind a batch that it was not shown: it only made state anew, for other code than the
+    /// fork has.
+    fn passed_over(&self, batch: BatchId, done: usize) -> RuntimeError {
+        let border = self.checkpoint.offset_log().get(batch).ok().flatten().and_then(|entry| entry.border);
+        let what = border.map_or_else(|| "it was not shown".to_owned(), |border| border.what);
+        RuntimeError::Invalid {
+            reason: format!(
+                "the shadow ended after {done} batches, because other code took over in batch {batch}: {what}"
+            ),
+            hint: Some("try again: the component then runs beside the code that runs now".to_owned()),
+        }
     }
 
     /// The fork; made when the first batch is there.

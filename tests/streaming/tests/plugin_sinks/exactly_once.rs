@@ -3,9 +3,12 @@
 use crate::ledger::Mishap;
 use crate::place::{BATCHES, COUNTS, Place, ROWS, next};
 use millstream_checkpoint::faulty::Moment;
-use millstream_common::BatchId;
+use millstream_checkpoint::{Checkpoint, LEASE_MS, LeaseHolder, PreparedEntry, open_files};
+use millstream_common::{BatchId, Clock, DurableFiles, Fault, Hint, RunId, ScopedFiles};
 use millstream_runtime::replay::replay;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use streaming_stories::{Call, Fate, MeddledFiles, World};
 
 /// What must be seen of [`ROWS`], and of [`COUNTS`] in output mode update.
 fn expected(sql: &str) -> BTreeMap<u64, Vec<String>> {
@@ -133,6 +136,101 @@ fn what_is_prepared_keeps_other_sinks_out_until_it_has_come_to_its_end() {
     other.spec.sink = millstream_sink::SinkSpec { format: "plugin".into(), options };
     other.run_all(1, false);
     check(&other, ROWS, "with the sink that it had");
+}
+
+/// A place whose storage can be meddled with, and what is below it.
+fn meddled() -> (Place, Arc<MeddledFiles>, Arc<dyn DurableFiles>) {
+    let disk = open_files("memory:///", &[]).unwrap();
+    let files = MeddledFiles::new(Arc::clone(&disk));
+    let below: Arc<dyn DurableFiles> = Arc::new(ScopedFiles::new(disk, "checkpoint"));
+    (Place::on(World::on(Arc::clone(&files) as _), "ledger_sink", ROWS, 1), files, below)
+}
+
+#[test]
+fn what_was_committed_is_not_aborted_because_its_file_could_not_be_deleted() {
+    let (place, files, _) = meddled();
+    let mut run = place.open().unwrap();
+    files.once(Call::Delete, "prepared/0", Fate::Fails);
+    let error = next(&mut run).unwrap_err();
+    assert!(error.contains("cannot delete `checkpoint/prepared/0`"), "{error}");
+    assert!(next(&mut run).unwrap().is_some());
+    let left = place.world.checkpoint().unwrap().unwrap().prepared().all().unwrap();
+    assert!(left.is_empty(), "it is deleted before the next batch: {left:?}");
+    while next(&mut run).unwrap().is_some() {}
+    run.close();
+    check(&place, ROWS, "in one run");
+}
+
+#[test]
+fn a_file_that_has_outlived_the_entries_of_its_batch_is_only_deleted() {
+    let place = Place::new("ledger_sink", ROWS, 1);
+    place.run_all(1, false);
+    let checkpoint = place.world.checkpoint().unwrap().unwrap();
+    let sink = checkpoint.commit_log().get(BatchId(0)).unwrap().unwrap().sink.unwrap();
+    checkpoint.prepared().put(&PreparedEntry { batch: BatchId(0), sink }).unwrap();
+    for entry in ["offsets/0", "commits/0"] {
+        place.world.checkpoint_files().delete(entry).unwrap();
+    }
+    let calls = place.ledger.book().calls.len();
+    place.open().unwrap().close();
+    assert_eq!(place.ledger.book().calls.len(), calls, "nobody is asked of it");
+    check(&place, ROWS, "after the start");
+}
+
+#[test]
+fn a_batch_whose_entry_was_written_unheard_is_done_and_its_rows_are_seen() {
+    let (place, files, _) = meddled();
+    let mut run = place.open().unwrap();
+    files.once(Call::Write, "commits/0", Fate::IsUnheard);
+    while next(&mut run).unwrap().is_some() {}
+    run.close();
+    check(&place, ROWS, "in one run");
+}
+
+#[test]
+fn a_batch_of_which_it_is_not_known_whether_it_is_done_waits_for_the_next_start() {
+    let (place, files, _) = meddled();
+    let mut run = place.open().unwrap();
+    files.once(Call::Write, "commits/0", Fate::Fails);
+    for _ in 0..2 {
+        let error = run.run_next().unwrap_err();
+        assert_eq!((error.fault(), error.may_pass()), (Fault::Outside, false), "{error:?}");
+        let text = millstream_common::describe_chain(&error);
+        assert!(text.contains("not known whether batch 0 is done") && text.contains("the storage is away"), "{text}");
+        assert!(error.hint().unwrap().contains("start the query again"));
+    }
+    drop(run);
+    place.run_all(1, false);
+    check(&place, ROWS, "after a start");
+}
+
+#[test]
+fn a_run_that_has_lost_its_checkpoint_leaves_the_file_to_the_one_that_has_it() {
+    let (place, files, below) = meddled();
+    let mut run = place.open().unwrap();
+    let now_ms = place.world.clock.now_ms();
+    let (mut is_prepared, mut is_taken) = (false, false);
+    let disk = Arc::clone(&below);
+    files.meddle(move |call, path| {
+        is_prepared |= call == Call::Write && path.ends_with("prepared/0");
+        if is_prepared && !is_taken && call == Call::Read && path.ends_with("lease") {
+            is_taken = true;
+            let checkpoint = Checkpoint::open(Arc::clone(&disk)).unwrap();
+            let holder = LeaseHolder { run: RunId(Default::default()), host: "elsewhere".into(), pid: 1 };
+            drop(checkpoint.lease(holder, now_ms + LEASE_MS + 1).unwrap());
+            checkpoint.prepared().put(&PreparedEntry { batch: BatchId(0), sink: "of another".into() }).unwrap();
+        }
+        Fate::Passes
+    });
+    let error = run.run_next().unwrap_err();
+    assert!(!error.may_pass() && error.to_string().contains("no longer holds the lease"), "{error}");
+    let left = Checkpoint::open(below).unwrap().prepared().all().unwrap();
+    assert_eq!(left, [PreparedEntry { batch: BatchId(0), sink: "of another".into() }]);
+    assert_eq!(
+        place.ledger.book().calls.last().map(String::as_str),
+        Some("abort"),
+        "what it prepared itself is dropped"
+    );
 }
 
 #[test]

@@ -53,7 +53,12 @@ fn schema() -> SchemaRef {
 impl Place {
     /// A query with all its rows before it.
     pub(crate) fn new(file: &str, sql: &str, partitions: u32) -> Self {
-        let (world, ledger) = (World::new().unwrap(), Ledger::start());
+        Self::on(World::new().unwrap(), file, sql, partitions)
+    }
+
+    /// The same in that world.
+    pub(crate) fn on(world: World, file: &str, sql: &str, partitions: u32) -> Self {
+        let ledger = Ledger::start();
         let rows = world.streams.create("rows", schema());
         let stream = StreamSpec {
             source: SourceSpec {
