@@ -86,7 +86,7 @@ impl Front {
                 Err(error) => error,
             };
             match lateral_alias::unknown_name(&error) {
-                Some(name) if lateral_alias::substitute(&mut query, &name, &sources) => {}
+                Some(name) if lateral_alias::substitute(&mut query, &name, &sources)? => {}
                 _ => return Err(PlanError::from_datafusion(&error)),
             }
         }

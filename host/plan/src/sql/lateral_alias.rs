@@ -7,14 +7,21 @@
 //!
 //! Columns come first: only a name that the planner does not find is looked for among the aliases. That is why this is asked
 //! after planning has failed, and the query planned again. Source: Spark's `ResolveLateralColumnAliasReference`.
+//!
+//! An expression that gives another value each time, such as `uuid()`, would do so in each place, so it is refused.
 
 use super::names::Names;
+use crate::error::PlanError;
 use datafusion::common::{DataFusionError, SchemaError};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Expr, Ident, Query, Select, SelectItem, TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 use std::convert::Infallible;
 use std::ops::ControlFlow;
+
+/// The functions that give another value each time. The batch's time is one for all.
+const VOLATILE: &[&str] =
+    &["uuid", "rand", "random", "randn", "shuffle", "randstr", "uniform", "monotonically_increasing_id"];
 
 /// The name that planning did not find, if that is why it failed: of a column, or of what stands before a field.
 pub(crate) fn unknown_name(error: &DataFusionError) -> Option<String> {
@@ -34,16 +41,27 @@ pub(crate) fn unknown_name(error: &DataFusionError) -> Option<String> {
 ///
 /// Where several SELECTs have such an alias it must be sure that none of them means a column: no source has one of that
 /// `name`, and they read sources only.
-pub(crate) fn substitute(query: &mut Query, name: &str, sources: &Names) -> bool {
-    let mut found = Selects { name, is_asked: true, count: 0, all_plain: query.with.is_none() };
+///
+/// # Errors
+/// When the expression gives another value each time.
+pub(crate) fn substitute(query: &mut Query, name: &str, sources: &Names) -> Result<bool, PlanError> {
+    let mut found = Selects { name, is_asked: true, count: 0, all_plain: query.with.is_none(), volatile: None };
     let ControlFlow::Continue(()) = VisitMut::visit(query, &mut found);
     let is_sure = found.count == 1 || (found.all_plain && sources.declared(name).is_none());
     if found.count == 0 || !is_sure {
-        return false;
+        return Ok(false);
     }
-    let mut put = Selects { name, is_asked: false, count: 0, all_plain: true };
+    if let Some(function) = found.volatile {
+        return Err(PlanError::Sql {
+            message: format!(
+                "the alias `{name}` cannot be used in the SELECT that makes it, because `{function}` gives another value \
+                 each time; make it in a subquery: SELECT … FROM (SELECT *, … AS {name} FROM …)"
+            ),
+        });
+    }
+    let mut put = Selects { name, is_asked: false, count: 0, all_plain: true, volatile: None };
     let ControlFlow::Continue(()) = VisitMut::visit(query, &mut put);
-    true
+    Ok(true)
 }
 
 struct Selects<'a> {
@@ -53,6 +71,8 @@ struct Selects<'a> {
     count: usize,
     /// Whether those that were counted read sources only.
     all_plain: bool,
+    /// The function because of which an alias cannot be replaced by its expression.
+    volatile: Option<String>,
 }
 
 impl VisitorMut for Selects<'_> {
@@ -73,6 +93,9 @@ impl VisitorMut for Selects<'_> {
             return ControlFlow::Continue(());
         }
         self.count += 1;
+        if let ControlFlow::Break(function) = Visit::visit(&value, &mut Volatile) {
+            self.volatile = Some(function);
+        }
         self.all_plain &= select.from.iter().all(|table| {
             let joined = table.joins.iter().map(|join| &join.relation);
             std::iter::once(&table.relation).chain(joined).all(|factor| matches!(factor, TableFactor::Table { .. }))
@@ -86,6 +109,23 @@ impl VisitorMut for Selects<'_> {
             }
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// Finds a call of a function that gives another value each time.
+struct Volatile;
+
+impl Visitor for Volatile {
+    type Break = String;
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
+        match expr {
+            Expr::Function(call) => {
+                let name = call.name.to_string().to_lowercase();
+                if VOLATILE.contains(&name.as_str()) { ControlFlow::Break(name) } else { ControlFlow::Continue(()) }
+            }
+            _ => ControlFlow::Continue(()),
+        }
     }
 }
 
@@ -155,7 +195,18 @@ mod tests {
         let mut query = parse_query(sql).unwrap();
         let mut sources = Names::default();
         sources.add("n");
-        substitute(&mut query, name, &sources).then(|| query.to_string())
+        substitute(&mut query, name, &sources).unwrap().then(|| query.to_string())
+    }
+
+    #[test]
+    fn an_alias_of_what_changes_each_time_is_refused_where_it_is_used() {
+        let refusal =
+            |sql| substitute(&mut parse_query(sql).unwrap(), "id", &Names::default()).map_err(|e| e.to_string());
+        let error = refusal("SELECT uuid() AS id, concat('k-', id) AS key FROM e").unwrap_err();
+        assert!(error.contains("`uuid` gives another value each time") && error.contains("subquery"), "{error}");
+        assert!(refusal("SELECT 1 + Rand(7) AS id, id * 2 AS twice FROM e").is_err());
+        assert_eq!(refusal("SELECT current_timestamp() AS id, id + INTERVAL 1 DAY AS next FROM e"), Ok(true));
+        assert_eq!(refusal("SELECT uuid() AS id, n AS m FROM e"), Ok(false));
     }
 
     #[test]

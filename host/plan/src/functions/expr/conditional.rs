@@ -2,6 +2,7 @@
 //!
 //! The functions give a plan their types; the analyzer rule replaces each by the CASE expression of [`as_case`], so
 //! that a branch is evaluated only for the rows that take it. Evaluated as functions they choose among computed columns.
+//! Levels of `coalesce` become one flat CASE.
 
 use std::sync::Arc;
 
@@ -10,10 +11,12 @@ use arrow::compute::is_not_null;
 use arrow::compute::kernels::zip::zip;
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::Case;
-use datafusion::logical_expr::{Expr, lit};
+use datafusion::logical_expr::expr::{Case, ScalarFunction};
+use datafusion::logical_expr::{Cast, Expr, lit};
 
+use super::cast::udf::SparkCast;
 use super::common_type::{comparison, widest, widest_of};
 use super::compare::normalized;
 use super::function::{Call, Nulls, Row, shape};
@@ -120,8 +123,56 @@ fn zero_if_null(value: &ArrayRef) -> Result<ArrayRef> {
     Ok(zip(&is_not_null(value)?, value, &zero)?)
 }
 
-/// The CASE expression that a conditional function means; its arguments are returned when it is none.
-pub(super) fn as_case(name: &str, mut args: Vec<Expr>) -> std::result::Result<Expr, Vec<Expr>> {
+/// Most nodes of an expression that may stand twice in a CASE.
+const MOST_TWICE: usize = 64;
+
+/// Whether writing the expression twice would make a plan too large: levels of such CASEs double at each.
+fn is_large(expr: &Expr) -> bool {
+    let mut nodes = 0_usize;
+    let counted = expr.apply(|_| {
+        nodes += 1;
+        Ok(if nodes > MOST_TWICE { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    counted.is_err() || nodes > MOST_TWICE
+}
+
+/// The arguments of the `coalesce` that a CASE came from, each with the cast around it.
+fn coalesced(expr: &Expr) -> Option<Vec<Expr>> {
+    let around =
+        |inner: &Expr, cast: &dyn Fn(Expr) -> Expr| Some(coalesced(inner)?.into_iter().map(cast).collect::<Vec<_>>());
+    match expr {
+        Expr::Case(Case { expr: None, when_then_expr, else_expr: Some(last) }) => {
+            let tested = |(when, then): &(Box<Expr>, Box<Expr>)| match when.as_ref() {
+                Expr::IsNotNull(tested) if tested == then => Some(then.as_ref().clone()),
+                _ => None,
+            };
+            let mut args = when_then_expr.iter().map(tested).collect::<Option<Vec<_>>>()?;
+            args.push(last.as_ref().clone());
+            Some(args)
+        }
+        Expr::Cast(cast) => {
+            around(&cast.expr, &|arg| Expr::Cast(Cast { expr: Box::new(arg), field: Arc::clone(&cast.field) }))
+        }
+        // A cast that could make a value NULL chooses differently when it stands inside.
+        Expr::ScalarFunction(function) => {
+            match (function.func.inner().downcast_ref::<SparkCast>(), function.args.as_slice()) {
+                (Some(cast), [inner]) if cast.keeps_values() => around(inner, &|arg| {
+                    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), vec![arg]))
+                }),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// The CASE expression that a conditional function means; its arguments are returned when it is none, or when what
+/// would stand twice in it is large and computing every argument for every row does no harm.
+pub(super) fn as_case(
+    name: &str,
+    mut args: Vec<Expr>,
+    can_fail: impl Fn(&Expr) -> bool,
+) -> std::result::Result<Expr, Vec<Expr>> {
     let case = |pairs: Vec<(Expr, Expr)>, otherwise: Option<Expr>| {
         let pairs = pairs.into_iter().map(|(when, then)| (Box::new(when), Box::new(then))).collect();
         Ok(Expr::Case(Case::new(None, pairs, otherwise.map(Box::new))))
@@ -129,8 +180,13 @@ pub(super) fn as_case(name: &str, mut args: Vec<Expr>) -> std::result::Result<Ex
     match (name, args.len()) {
         ("coalesce" | "nvl", 1) => Ok(args.remove(0)),
         ("coalesce" | "nvl", 2..) => {
-            let last = args.pop();
-            case(args.into_iter().map(|arg| (arg.clone().is_not_null(), arg)).collect(), last)
+            let flat = |arg: &Expr| coalesced(arg).unwrap_or_else(|| vec![arg.clone()]);
+            let mut flat: Vec<Expr> = args.iter().flat_map(flat).collect();
+            if flat.iter().rev().skip(1).any(is_large) && !args.iter().skip(1).any(can_fail) {
+                return Err(args);
+            }
+            let last = flat.pop();
+            case(flat.into_iter().map(|arg| (arg.clone().is_not_null(), arg)).collect(), last)
         }
         ("nvl2", 3) => {
             let no = args.pop();
@@ -142,6 +198,8 @@ pub(super) fn as_case(name: &str, mut args: Vec<Expr>) -> std::result::Result<Ex
             let (condition, yes) = (args.remove(0), args.remove(0));
             case(vec![(condition, yes)], no)
         }
+        // Both sides are computed for every row in any case.
+        ("nullif", 2) if is_large(&args[0]) => Err(args),
         ("nullif", 2) => {
             let (value, other) = (args.remove(0), args.remove(0));
             case(vec![(value.clone().eq(other), lit(ScalarValue::Null))], Some(value))

@@ -10,10 +10,11 @@ use std::ops::ControlFlow;
 
 use super::named::rewrite_named;
 use crate::functions::text::time::interval::whole_days_first;
-use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, CastKind, CeilFloorKind, ExactNumberInfo, Statement, UnaryOperator, Value, VisitMut,
@@ -149,11 +150,17 @@ pub(crate) fn narrow_literals(plan: LogicalPlan) -> Result<LogicalPlan> {
         if matches!(plan, LogicalPlan::Limit(_) | LogicalPlan::Values(_)) {
             return Ok(Transformed::no(plan));
         }
-        let names = NamePreserver::new(&plan);
-        plan.map_expressions(|expr| rewrite_named(expr, &names, &mut |expr| expr.transform_up(narrow)))?
-            .map_data(LogicalPlan::recompute_schema)
+        let (names, schema) = (NamePreserver::new(&plan), merge_schema(&plan.inputs()));
+        let mut rewrite = |expr: Expr| expr.transform_up(narrow)?.transform_data(|expr| with_parameters(expr, &schema));
+        plan.map_expressions(|expr| rewrite_named(expr, &names, &mut rewrite))?.map_data(LogicalPlan::recompute_schema)
     })?;
     Ok(narrowed.data)
+}
+
+/// Gives the parameters of lambdas the types that what they stand for has now.
+fn with_parameters(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let has_lambda = expr.exists(|expr| Ok(matches!(expr, Expr::HigherOrderFunction(_))))?;
+    if has_lambda { expr.resolve_lambda_variables(schema) } else { Ok(Transformed::no(expr)) }
 }
 
 fn narrow(expr: Expr) -> Result<Transformed<Expr>> {

@@ -44,6 +44,7 @@ pub(crate) use cast::udf::CAST;
 pub(crate) use cast::{text_in, text_out};
 pub(crate) use common_type::widest;
 pub(crate) use literals::{narrow_literals, spell_literals};
+pub(crate) use type_name::shown_type;
 
 /// The functions of this topic, for registration by name.
 pub(crate) fn scalar_functions(settings: &SqlSettings) -> Vec<Arc<ScalarUDF>> {

@@ -1,6 +1,7 @@
 //! `round`, `bround`, `floor`, `ceil` and their two-argument forms.
 //!
-//! Doubles are rounded by their decimal text (1.05 to one digit is 1.1). Decimals get Spark's result type.
+//! Doubles are rounded by their decimal text (1.05 to one digit is 1.1), floats by that of the double which they are
+//! (0.35 to one digit is 0.3, as the float is a bit less). Decimals get Spark's result type.
 
 use std::sync::Arc;
 
@@ -185,11 +186,12 @@ fn round_double(value: f64, places: i32, way: Way) -> f64 {
     by_text(&format!("{value:e}"), places, way).and_then(|text| text.parse().ok()).unwrap_or(value)
 }
 
+/// Rounds by the decimal text of the float as a double.
 fn round_float(value: f32, places: i32, way: Way) -> f32 {
     if !value.is_finite() || value == 0.0 {
         return if value == 0.0 { 0.0 } else { value };
     }
-    by_text(&format!("{value:e}"), places, way).and_then(|text| text.parse().ok()).unwrap_or(value)
+    by_text(&format!("{:e}", f64::from(value)), places, way).and_then(|text| text.parse().ok()).unwrap_or(value)
 }
 
 /// Rounds `d.ddde±n`; `None` when there is nothing to cut off.
@@ -310,6 +312,20 @@ mod tests {
             assert_eq!(round_double(value, places, Way::HalfUp), expected, "{value} to {places}");
         }
         assert!(round_double(-0.2, 0, Way::HalfUp).is_sign_positive());
+    }
+
+    #[test]
+    fn floats_round_by_the_double_that_they_are() {
+        for (value, places, expected) in [
+            (0.35_f32, 1, 0.3_f32),
+            (0.25, 1, 0.3),
+            (1.15, 1, 1.1),
+            (2.5, 0, 3.0),
+            (0.1, 3, 0.1),
+            (16_777_216.0, 2, 16_777_216.0),
+        ] {
+            assert_eq!(round_float(value, places, Way::HalfUp), expected, "{value} to {places}");
+        }
     }
 
     #[test]

@@ -348,3 +348,110 @@ fn a_type_is_named_as_spark_names_it() {
     let list = arrow::datatypes::DataType::new_list(arrow::datatypes::DataType::Decimal128(10, 2), true);
     assert_eq!(type_name(&list), "array<decimal(10,2)>");
 }
+
+/// A context that knows the functions of text and of nested values too, and `n` rows of which every second is a time.
+async fn times_and_words(n: usize) -> SessionContext {
+    let settings = SqlSettings::default();
+    let context = context(&settings);
+    let text = crate::functions::text::scalar_functions(&settings);
+    for function in text.into_iter().chain(crate::functions::nested::scalar_functions(&settings)) {
+        context.register_udf(function.as_ref().clone());
+    }
+    let row = |at: usize| {
+        if at.is_multiple_of(2) {
+            "('time', '2024-01-01', 'UTC', 1, array(1, 2))"
+        } else {
+            "('word', 'hello', 'Nowhere', 0, array(1))"
+        }
+    };
+    let rows = (0..n).map(row).collect::<Vec<_>>().join(", ");
+    let table = format!("CREATE TABLE t AS SELECT * FROM (VALUES {rows}) AS v(kind, text, zone, n, a)");
+    context.sql(&table).await.unwrap().collect().await.unwrap();
+    context
+}
+
+#[tokio::test]
+async fn a_condition_protects_rows_whose_texts_are_no_times() {
+    let context = times_and_words(8).await;
+    for guarded in [
+        "year(text) = 2024",
+        "month(text) = 1",
+        "hour(text) = 0",
+        "date_trunc('MONTH', text) IS NOT NULL",
+        "date_format(text, 'yyyy') = '2024'",
+        "datediff(text, '2023-12-31') = 1",
+        "add_months(text, 1) IS NOT NULL",
+        "last_day(text) IS NOT NULL",
+        "months_between(text, '2024-01-01') = 0",
+        "trunc(text, 'MM') IS NOT NULL",
+        "unix_seconds(text) > 0",
+        "to_date(text) IS NOT NULL",
+        "repeat('a', replace(text, '2024-01-01', '1')) = 'a'",
+        "from_utc_timestamp('2024-01-01', zone) IS NOT NULL",
+        "to_utc_timestamp('2024-01-01', zone) IS NOT NULL",
+        "split_part('a,b', ',', n) = 'a'",
+        "slice(a, n, 1) IS NOT NULL",
+        "array_insert(a, n, 7) IS NOT NULL",
+        "encode(text, if(n = 1, 'UTF-8', 'what')) IS NOT NULL",
+        "map_concat(map(1, 1), map(n + 1, 1)) IS NOT NULL",
+        "regexp_like(text, if(n = 1, '2024.*', '('))",
+    ] {
+        for (sql, rows) in [
+            (format!("SELECT n FROM t WHERE kind = 'time' AND {guarded}"), 4),
+            (format!("SELECT n FROM t WHERE kind <> 'time' OR {guarded}"), 8),
+            (format!("SELECT n FROM (SELECT * FROM t WHERE kind = 'time') WHERE {guarded}"), 4),
+        ] {
+            assert_eq!(run(&context, &sql).await.map(|batch| batch.num_rows()), Ok(rows), "{sql}");
+        }
+    }
+    let sql = "SELECT n FROM t WHERE year(text) = 2024";
+    assert!(run(&context, sql).await.is_err_and(|error| error.contains("[CAST_INVALID_INPUT]")));
+}
+
+#[tokio::test]
+async fn what_cannot_fail_needs_no_protection() {
+    let context = times_and_words(2).await;
+    for sql in [
+        "SELECT n FROM t WHERE n = 1 AND left(text, 2) = '20'",
+        "SELECT n FROM t WHERE n = 1 AND split_part(text, '-', 2) = '01'",
+        "SELECT n FROM t WHERE n = 1 AND regexp_like(text, '2.*')",
+        "SELECT n FROM t WHERE n = 1 AND datediff(current_date(), '2024-01-01') > 0",
+    ] {
+        let plan = context.state().optimize(&plan(&context, sql).await.unwrap()).unwrap();
+        assert!(!plan.display_indent().to_string().contains("CASE"), "{sql}: {plan}");
+    }
+}
+
+#[tokio::test]
+async fn levels_of_coalesce_make_one_case() {
+    let context = times_and_words(2).await;
+    let nested =
+        |levels: usize, around: fn(String) -> String| (0..levels).fold("n".to_owned(), |inner, _| around(inner));
+    for expression in [
+        nested(20, |inner| format!("nvl({inner}, n + 1)")),
+        nested(20, |inner| format!("coalesce(CAST({inner} AS BIGINT), n, 2)")),
+        nested(20, |inner| format!("nvl(abs({inner}), n)")),
+        nested(20, |inner| format!("nullif({inner}, 7)")),
+    ] {
+        let sql = format!("SELECT {expression} AS v FROM t WHERE n = 1");
+        let plan = context.state().optimize(&plan(&context, &sql).await.unwrap()).unwrap();
+        let shown = plan.display_indent().to_string();
+        assert!(shown.len() < 20_000, "{expression} is {} bytes: {}", shown.len(), &shown[..2_000]);
+        let batch = run(&context, &sql).await.unwrap();
+        assert_eq!(spark_text(batch.column(0)).unwrap().value(0).trim_end_matches(".0"), "1", "{expression}");
+    }
+}
+
+#[tokio::test]
+async fn a_time_alone_is_on_the_batchs_day() {
+    let settings = SqlSettings::default();
+    settings.batch_time.set_ms(1_705_000_000_000);
+    for (expression, expected) in [
+        ("CAST('12:58:59' AS TIMESTAMP)", "timestamp 2024-01-11 12:58:59"),
+        ("timestamp('12:58:59')", "timestamp 2024-01-11 12:58:59"),
+        ("timestamp(DATE '2024-02-01')", "timestamp 2024-02-01 00:00:00"),
+        ("timestamp(NULL)", "timestamp NULL"),
+    ] {
+        assert_eq!(value(&settings, expression).await.as_deref(), Ok(expected), "{expression}");
+    }
+}

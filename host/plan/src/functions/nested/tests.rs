@@ -11,6 +11,14 @@ use futures::TryStreamExt;
 use futures::executor::block_on;
 use serde_json::{Value, json};
 
+use crate::batch_query::{BoundedInputs, BoundedRows, InputError, plan_batch_query};
+use crate::ddl::parse_ddl;
+use crate::{BeyondSpark, PlanSettings, QueryInput, StreamInput};
+use arrow::array::{ArrayRef, Int64Array, ListArray};
+use arrow::datatypes::{Int64Type, Schema};
+use millstream_common::OutputMode;
+use std::collections::BTreeMap;
+
 fn settings(ansi: bool) -> SqlSettings {
     SqlSettings { ansi, ..SqlSettings::default() }
 }
@@ -251,6 +259,11 @@ fn lambdas_see_elements_positions_and_columns() {
         ("aggregate(array(1, 2, 3), 0, (acc, x) -> acc + x, acc -> acc * 10)", json!(60)),
         ("reduce(array('a', 'b'), '', (acc, x) -> concat(acc, x))", json!("ab")),
         ("aggregate(array(), 5, (acc, x) -> acc + 1)", json!(5)),
+        ("aggregate(array(1.5, 2.5), cast(0 AS DOUBLE), (acc, x) -> acc + x)", json!(4.0)),
+        (
+            "aggregate(array(1, 2), named_struct('s', 0, 'n', 0), (a, x) -> named_struct('sum', a.s + x, 'n', a.n + 1))",
+            json!({"s": 3, "n": 2}),
+        ),
         ("zip_with(array(1, 2), array(10), (x, y) -> coalesce(x, 0) + coalesce(y, 0))", json!([11, 2])),
         ("map_filter(map('a', 1, 'b', 2), (k, v) -> v > 1)", json!({"b": 2})),
         ("transform_values(map('a', 1), (k, v) -> v + length(k))", json!({"a": 2})),
@@ -263,6 +276,8 @@ fn lambdas_see_elements_positions_and_columns() {
     assert_errors(&[
         ("transform_keys(map('a', 1, 'b', 2), (k, v) -> 'same')", "[DUPLICATED_MAP_KEY]"),
         ("filter(array(1), x -> 'no')", "[DATATYPE_MISMATCH"),
+        ("aggregate(array(1.5, 2.5), 0, (acc, x) -> acc + x)", "[DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE]"),
+        ("aggregate(array(1), cast(0 AS INT), (acc, x) -> acc + cast(x AS BIGINT))", "is BIGINT, but its start is INT"),
         ("transform(array(1))", "[WRONG_NUM_ARGS]"),
     ]);
 }
@@ -297,6 +312,9 @@ fn maps_are_made_from_everything_and_refuse_doubles() {
         ("map_from_entries(array(struct('e', 1), NULL))", json!(null)),
         ("str_to_map('x=1,y=2,z', ',', '=')", json!({"x": "1", "y": "2", "z": null})),
         ("str_to_map('a:1,b:2')", json!({"a": "1", "b": "2"})),
+        // A digit is an ASCII one, as in Java.
+        ("str_to_map('a=1٣b=2', '[0-9]?\\\\d', '=')", json!({"a": "1٣b=2"})),
+        ("str_to_map('ab', '', ':')", json!({"a": null, "b": null})),
         ("map_concat(map('a', 1), map('b', 2))", json!({"a": 1, "b": 2})),
         ("map_concat(map('a', 1), NULL)", json!(null)),
     ]);
@@ -306,6 +324,7 @@ fn maps_are_made_from_everything_and_refuse_doubles() {
         ("map_from_arrays(array(1, 1), array(1, 2))", "[DUPLICATED_MAP_KEY]"),
         ("map_from_arrays(array(1, NULL), array(1, 2))", "[NULL_MAP_KEY]"),
         ("str_to_map('a:1,a:2')", "[DUPLICATED_MAP_KEY]"),
+        ("str_to_map('a:1', ',(?=b)')", "look-ahead"),
     ]);
 }
 
@@ -618,4 +637,99 @@ fn generators_have_their_lists() {
         ("__with_position(map('k', 1))", json!([{"pos": 0, "key": "k", "value": 1}])),
         ("__map_entries(map('k', 1))", json!([{"key": "k", "value": 1}])),
     ]);
+}
+
+/// Two rows of a stream whose `a` is an array of BIGINT.
+#[derive(Debug)]
+struct TwoRows;
+
+impl BoundedInputs for TwoRows {
+    fn read(&self, _stream: &str, projection: &[usize]) -> Result<BoundedRows, InputError> {
+        let a = ListArray::from_iter_primitive::<Int64Type, _, _>([Some(vec![Some(4), Some(6)]), None]);
+        let columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(vec![1, 2])), Arc::new(a)];
+        let batch = RecordBatch::try_new(Arc::clone(&two_rows().schema), columns)?;
+        Ok(Box::new(std::iter::once(Ok(batch.project(projection)?))))
+    }
+}
+
+fn two_rows() -> StreamInput {
+    let schema = Arc::new(Schema::new(parse_ddl("id bigint, a array<bigint>").unwrap()));
+    StreamInput { name: "t".into(), schema, event_time: None, drop_duplicates: None }
+}
+
+/// The values of `v` in an answer over these rows, planned as a whole query is.
+fn planned(sql: &str) -> Result<Vec<Value>, String> {
+    let input = QueryInput {
+        streams: vec![two_rows()],
+        tables: Vec::new(),
+        plugins: Vec::new(),
+        query: sql.into(),
+        mode: OutputMode::Append,
+        settings: PlanSettings {
+            sql: settings(true),
+            partitions: 1,
+            uids: BTreeMap::new(),
+            beyond: BeyondSpark::default(),
+        },
+    };
+    let plan = plan_batch_query(&input, Arc::new(TwoRows)).map_err(|error| error.to_string())?;
+    let batches = plan.execute(&|| false).map_err(|error| error.to_string())?.unwrap();
+    Ok(rows(&batches).iter().map(|row| row["v"].clone()).collect())
+}
+
+#[test]
+fn an_accumulator_has_the_type_of_its_start() {
+    for (expression, value) in [
+        ("aggregate(a, 0L, (acc, x) -> acc + x)", json!(10)),
+        ("aggregate(a, id, (acc, x) -> acc + x)", json!(11)),
+        ("aggregate(a, CAST(0 AS DOUBLE), (acc, x) -> acc + x, acc -> acc / size(a))", json!(5.0)),
+        ("aggregate(array(1, 2, 3), 0, (acc, x) -> acc + x * 2 - 1)", json!(9)),
+        ("aggregate(array(1, 3, 2), 0, (acc, x) -> CASE WHEN x > acc THEN x ELSE acc END)", json!(3)),
+        ("aggregate(array(1, 3, 2), 0, (acc, x) -> if(x > acc, x, acc))", json!(3)),
+        ("aggregate(array(1, 3, 2), 0, (acc, x) -> greatest(acc, coalesce(x, 0)))", json!(3)),
+        ("aggregate(transform(array(1, 2), y -> y * 2), 0, (acc, x) -> acc + x)", json!(6)),
+        ("aggregate(sequence(1, 3), 1, (acc, x) -> acc * x)", json!(6)),
+        ("aggregate(array(1, 2), '', (acc, x) -> acc || CAST(x AS STRING))", json!("12")),
+        ("aggregate(split('a,b', ','), '', (acc, x) -> concat(acc, x, ';'))", json!("a;b;")),
+        ("aggregate(array(array(1), array(2)), array(0), (acc, x) -> concat(acc, x))", json!([0, 1, 2])),
+        ("aggregate(array(1.5D, 2.5D), 0D, (acc, x) -> acc + x)", json!(4.0)),
+        (
+            "aggregate(array(1, 2), named_struct('s', 0, 'n', 0), (acc, x) -> named_struct('s', acc.s + x, 'n', acc.n + 1), \
+             acc -> acc.s / acc.n)",
+            json!(1.5),
+        ),
+    ] {
+        let found = planned(&format!("SELECT {expression} AS v FROM t WHERE id = 1"));
+        assert_eq!(found, Ok(vec![value]), "{expression}");
+    }
+    let inner = "SELECT aggregate(b, n, (acc, x) -> acc + x) AS v FROM (SELECT id, 1 AS n, array(1, 2) AS b FROM t) WHERE id = 1";
+    assert_eq!(planned(inner), Ok(vec![json!(4)]));
+    for refused in [
+        "aggregate(array(1.5, 2.5), 0, (acc, x) -> acc + x)",
+        "aggregate(a, 0, (acc, x) -> acc + x)",
+        "aggregate(array(1, 2), '', (acc, x) -> x)",
+        "reduce(array(1, 2), array(), (acc, x) -> array(x))",
+    ] {
+        let error = planned(&format!("SELECT {refused} AS v FROM t")).unwrap_err();
+        assert!(error.contains("[DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE]"), "{refused}: {error}");
+    }
+}
+
+#[test]
+fn a_condition_protects_rows_on_whose_values_a_function_fails() {
+    for guarded in [
+        "size(transform_keys(map(1, 1, 2, 2), (k, v) -> if(id = 1, k, 7))) = 2",
+        "INTERVAL '1' HOUR / (2 - id) > INTERVAL '1' MINUTE",
+        "from_csv(if(id = 1, '7', 'x'), 'n INT', map('mode', 'FAILFAST')).n = 7",
+        "substring('abc', if(id = 1, '1', 'x'), 1) = 'a'",
+        "hour(if(id = 1, '2024-01-01 12:00:00', 'x')) = 12",
+        "coalesce(hour(if(id = 1, '2024-01-01 12:00:00', 'x')), 0) = 12",
+    ] {
+        assert_eq!(
+            planned(&format!("SELECT id AS v FROM t WHERE id = 1 AND {guarded}")),
+            Ok(vec![json!(1)]),
+            "{guarded}"
+        );
+        assert!(planned(&format!("SELECT id AS v FROM t WHERE {guarded}")).is_err(), "{guarded}");
+    }
 }

@@ -15,12 +15,14 @@ use arrow::array::{ArrayRef, AsArray, BinaryArray, BooleanArray, PrimitiveArray,
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Date32Type, Field, FieldRef, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType,
 };
-use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
+use datafusion::common::{DFSchema, Result, ScalarValue, exec_err, plan_err};
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 
-use super::kind::Kind;
+use super::kind::{Kind, Rules};
+use millstream_common::{BatchTime, SqlSettings};
 
 /// The timestamp type of every function here: microseconds in UTC.
 pub(crate) fn timestamp_type() -> DataType {
@@ -71,7 +73,9 @@ pub(crate) struct Function {
     returns: Returns,
     nulls: Nulls,
     body: Body,
+    fails_on: &'static [usize],
     ansi: bool,
+    batch_time: BatchTime,
     signature: Signature,
 }
 
@@ -87,7 +91,9 @@ impl Function {
             returns: Returns::Fixed(returns),
             nulls: Nulls::FromArguments,
             body,
+            fails_on: &[],
             ansi: true,
+            batch_time: BatchTime::default(),
             signature: Signature::user_defined(Volatility::Immutable),
         }
     }
@@ -122,10 +128,40 @@ impl Function {
         self
     }
 
-    /// The finished function under the session's ANSI setting.
-    pub(crate) fn build(mut self, ansi: bool) -> Arc<ScalarUDF> {
-        self.ansi = ansi;
+    /// The arguments whose values can make the function fail although they are of the kind it wants. A constant does not
+    /// count: it fails for every row or for none.
+    pub(crate) fn fails_on(mut self, arguments: &'static [usize]) -> Self {
+        self.fails_on = arguments;
+        self
+    }
+
+    /// The finished function under the session's settings.
+    pub(crate) fn build(mut self, settings: &SqlSettings) -> Arc<ScalarUDF> {
+        self.ansi = settings.ansi;
+        self.batch_time = settings.batch_time.clone();
         Arc::new(ScalarUDF::new_from_impl(self))
+    }
+
+    /// Whether some row could make a call with these arguments fail: when one becomes the kind it is wanted as, or on its
+    /// value.
+    pub(crate) fn can_fail(&self, args: &[Expr], schema: &DFSchema) -> bool {
+        args.iter().enumerate().any(|(index, arg)| {
+            let Some(kind) = self.kind_of(index) else { return true };
+            match arg {
+                Expr::Literal(value, _) => {
+                    let rules = Rules { ansi: true, today: 0 };
+                    value.to_array().is_ok_and(|value| kind.canonical(&value, rules).is_err())
+                }
+                _ => {
+                    let given = arg.get_type(schema);
+                    self.fails_on.contains(&index) || given.map_or(true, |given| kind.may_fail_on(&given))
+                }
+            }
+        })
+    }
+
+    fn rules(&self) -> Rules {
+        Rules { ansi: self.ansi, today: self.batch_time.get_ms().div_euclid(86_400_000) }
     }
 
     fn kind_of(&self, index: usize) -> Option<Kind> {
@@ -226,9 +262,10 @@ impl ScalarUDFImpl for Function {
                 ColumnarValue::Array(array) => (Arc::clone(array), 1),
                 ColumnarValue::Scalar(scalar) => (scalar.to_array()?, 0),
             };
-            columns.push((kind.canonical(&array, self.ansi)?, stride));
+            columns.push((kind.canonical(&array, self.rules())?, stride));
         }
-        let call = Call { name: self.name, columns, rows, ansi: self.ansi, returns: args.return_field.data_type() };
+        let returns = args.return_field.data_type();
+        let call = Call { name: self.name, columns, rows, ansi: self.ansi, today: self.rules().today, returns };
         let result = (self.body)(&call)?;
         if constant {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
@@ -246,11 +283,18 @@ pub(crate) struct Call<'a> {
     pub(crate) rows: usize,
     /// ANSI mode.
     pub(crate) ansi: bool,
+    /// The batch's day, for times without a date.
+    pub(crate) today: i64,
     /// The planned return type.
     pub(crate) returns: &'a DataType,
 }
 
 impl Call<'_> {
+    /// How arguments that a body converts itself become their kind.
+    pub(crate) fn rules(&self) -> Rules {
+        Rules { ansi: self.ansi, today: self.today }
+    }
+
     /// Number of arguments given.
     pub(crate) fn len(&self) -> usize {
         self.columns.len()

@@ -20,6 +20,16 @@ use datafusion::common::{Result, exec_datafusion_err, exec_err};
 use super::column::{texts, timestamps, values};
 use super::function::{some, timestamp_type};
 use super::time::{calendar, format, parse};
+use crate::functions::expr::text_in;
+
+/// How a value becomes the kind that is wanted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rules {
+    /// ANSI mode: what does not become it is an error, not NULL.
+    pub(crate) ansi: bool,
+    /// The batch's day, for times without a date.
+    pub(crate) today: i64,
+}
 
 /// The kind of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,9 +117,23 @@ impl Kind {
         !matches!(self, Self::Text | Self::Bytes | Self::TextOrBytes | Self::Any)
     }
 
+    /// Whether converting some value of this type to this kind fails in ANSI mode.
+    pub(crate) fn may_fail_on(self, given: &DataType) -> bool {
+        match self {
+            Kind::Int => {
+                use DataType::{Int8, Int16, Int32, Null, UInt8, UInt16};
+                !matches!(given, Int8 | Int16 | Int32 | UInt8 | UInt16 | Null)
+            }
+            Kind::Long | Kind::Double | Kind::Number | Kind::Date | Kind::Timestamp | Kind::DateOrTimestamp => {
+                is_text(given)
+            }
+            Kind::Bool | Kind::Text | Kind::Bytes | Kind::TextOrBytes | Kind::Any => false,
+        }
+    }
+
     /// The column in the one form that bodies read.
-    pub(crate) fn canonical(self, array: &ArrayRef, ansi: bool) -> Result<ArrayRef> {
-        let given = array.data_type();
+    pub(crate) fn canonical(self, array: &ArrayRef, rules: Rules) -> Result<ArrayRef> {
+        let (given, ansi) = (array.data_type(), rules.ansi);
         match self {
             Kind::Text => to_text(array),
             Kind::Bytes => Ok(cast(array, &DataType::Binary)?),
@@ -124,8 +148,8 @@ impl Kind {
             Kind::Number if is_text(given) => to_double(array, ansi),
             Kind::Bool => Ok(cast(array, &DataType::Boolean)?),
             Kind::Date => to_date(array, ansi),
-            Kind::Timestamp => to_timestamp(array, ansi),
-            Kind::DateOrTimestamp if *given != DataType::Date32 => to_timestamp(array, ansi),
+            Kind::Timestamp => to_timestamp(array, rules),
+            Kind::DateOrTimestamp if *given != DataType::Date32 => to_timestamp(array, rules),
             Kind::Number | Kind::DateOrTimestamp | Kind::Any => Ok(Arc::clone(array)),
         }
     }
@@ -319,7 +343,7 @@ fn to_date(array: &ArrayRef, ansi: bool) -> Result<ArrayRef> {
     }
 }
 
-fn to_timestamp(array: &ArrayRef, ansi: bool) -> Result<ArrayRef> {
+fn to_timestamp(array: &ArrayRef, rules: Rules) -> Result<ArrayRef> {
     match array.data_type() {
         DataType::Timestamp(_, _) => micros(array),
         DataType::Date32 => {
@@ -336,9 +360,9 @@ fn to_timestamp(array: &ArrayRef, ansi: bool) -> Result<ArrayRef> {
             let strings = array.as_string::<i32>();
             timestamps(strings.len(), |row| {
                 let value = some!((!strings.is_null(row)).then(|| strings.value(row)));
-                match parse::timestamp(value) {
+                match text_in::timestamp(value, rules.today) {
                     Some(instant) => Ok(Some(instant)),
-                    None if ansi => Err(malformed(value, "TIMESTAMP")),
+                    None if rules.ansi => Err(malformed(value, "TIMESTAMP")),
                     None => Ok(None),
                 }
             })

@@ -13,7 +13,7 @@ mod format_string;
 mod function;
 mod hash;
 mod kind;
-mod memo;
+pub(crate) mod memo;
 mod planner;
 mod regex;
 mod strings;
@@ -25,10 +25,13 @@ mod url;
 
 use std::sync::Arc;
 
+use datafusion::common::DFSchema;
 use datafusion::logical_expr::ScalarUDF;
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::planner::ExprPlanner;
 use millstream_common::SqlSettings;
 
+pub(crate) use regex::Separator;
 pub(crate) use syntax::{rewrite_ast_expr, unescape_literal};
 
 /// All scalar functions of the topic, to be registered after the engine's own so that they win.
@@ -36,7 +39,7 @@ pub(crate) use syntax::{rewrite_ast_expr, unescape_literal};
 /// `concat` and `reverse` are those of STRING and BINARY only.
 pub(crate) fn scalar_functions(settings: &SqlSettings) -> Vec<Arc<ScalarUDF>> {
     let own = [strings::functions(), regex::functions(), hash::functions(), time::functions(), url::functions()];
-    let mut all: Vec<Arc<ScalarUDF>> = own.into_iter().flatten().map(|f| f.build(settings.ansi)).collect();
+    let mut all: Vec<Arc<ScalarUDF>> = own.into_iter().flatten().map(|f| f.build(settings)).collect();
     all.extend([
         format_string::format_string(),
         datafusion_spark::function::string::luhn_check(),
@@ -47,6 +50,12 @@ pub(crate) fn scalar_functions(settings: &SqlSettings) -> Vec<Arc<ScalarUDF>> {
         datafusion_spark::function::datetime::make_dt_interval(),
     ]);
     all
+}
+
+/// Whether some row could make a call of one of the topic's own functions fail; `None` for any other function.
+pub(crate) fn can_fail(call: &ScalarFunction, schema: &DFSchema) -> Option<bool> {
+    let function = call.func.inner().downcast_ref::<function::Function>()?;
+    Some(function.can_fail(&call.args, schema))
 }
 
 /// The expression planner of the topic; it must be asked before the engine's own planners.

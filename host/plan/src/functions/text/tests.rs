@@ -13,15 +13,18 @@ use millstream_common::SqlSettings;
 use super::{expr_planners, rewrite_ast_expr, scalar_functions, unescape_literal};
 
 fn session(ansi: bool) -> SessionContext {
-    let settings = SqlSettings { ansi, ..SqlSettings::default() };
+    session_with(&SqlSettings { ansi, ..SqlSettings::default() })
+}
+
+fn session_with(settings: &SqlSettings) -> SessionContext {
     let mut config = SessionConfig::new();
     config.options_mut().sql_parser.map_string_types_to_utf8view = false;
     let state = SessionStateBuilder::new().with_config(config).with_default_features().build();
-    let mut planners = expr_planners(&settings);
+    let mut planners = expr_planners(settings);
     planners.extend(state.expr_planners().to_vec());
     let state = SessionStateBuilder::new_from_existing(state).with_expr_planners(planners).build();
     let session = SessionContext::new_with_state(state);
-    for function in scalar_functions(&settings) {
+    for function in scalar_functions(settings) {
         session.register_udf(function.as_ref().clone());
     }
     session
@@ -310,6 +313,10 @@ const TIMES: &[(&str, &str)] = &[
     ("from_utc_timestamp('2016-08-31', 'Asia/Seoul')", "2016-08-31T09:00:00Z"),
     ("to_utc_timestamp('2016-08-31', 'Asia/Seoul')", "2016-08-30T15:00:00Z"),
     ("from_utc_timestamp('2016-08-31', 'nowhere')", "ERR INVALID_TIMEZONE"),
+    ("from_utc_timestamp('2016-08-31', 'PST')", "2016-08-30T17:00:00Z"),
+    ("from_utc_timestamp('2016-08-31', 'EST')", "2016-08-30T19:00:00Z"),
+    ("to_timestamp('2024-03-10 02:30:00 America/New_York')", "2024-03-10T07:30:00Z"),
+    ("to_timestamp('2024-03-10 09:00:00 JST')", "2024-03-10T00:00:00Z"),
     ("timestampadd(HOUR, 8, TIMESTAMP'2022-02-11 20:30:00')", "2022-02-12T04:30:00Z"),
     ("dateadd(MONTH, 1, DATE'2022-01-31')", "2022-02-28T00:00:00Z"),
     ("timestampdiff(MONTH, TIMESTAMP'2024-01-31 12:00:00', TIMESTAMP'2024-03-01 10:00:00')", "0"),
@@ -320,3 +327,19 @@ const TIMES: &[(&str, &str)] = &[
     ("DATE'2024-13-01'", "ERR INVALID_TYPED_LITERAL"),
     ("last_day('x')", "ERR CAST_INVALID_INPUT"),
 ];
+
+#[test]
+fn times_without_a_date_are_on_the_batchs_day() {
+    let settings = SqlSettings::default();
+    settings.batch_time.set_ms(1_705_000_000_000);
+    let session = session_with(&settings);
+    for (sql, expected) in [
+        ("hour('12:58:59')", "12"),
+        ("minute('T12:58:59')", "58"),
+        ("to_timestamp('12:58:59')", "2024-01-11T12:58:59Z"),
+        ("TIMESTAMP'12:58:59'", "2024-01-11T12:58:59Z"),
+        ("date_trunc('HOUR', '12:58:59')", "2024-01-11T12:00:00Z"),
+    ] {
+        assert_eq!(value(&session, sql).as_deref(), Ok(expected), "{sql}");
+    }
+}

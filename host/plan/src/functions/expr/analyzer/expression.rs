@@ -14,7 +14,7 @@ use millstream_common::SqlSettings;
 use super::super::arithmetic::{Arithmetic, Op, types_of};
 use super::super::cast::can_cast;
 use super::super::cast::udf::{cast_expr, try_cast_expr};
-use super::super::common_type::{comparison, is_binary, is_string, widest_of};
+use super::super::common_type::{comparison, is_binary, is_string, timestamp, widest_of};
 use super::super::compare::{self, holds_floats};
 use super::super::decimal_type;
 use super::super::function::SparkFunction;
@@ -181,7 +181,7 @@ impl<'a> Rewriter<'a> {
     }
 
     fn may_fail(&self, expr: &Expr) -> bool {
-        self.settings.ansi && can_fail(expr)
+        self.settings.ansi && can_fail(expr, self.schema)
     }
 
     /// `l AND r` and `l OR r` where `r` is evaluated only for rows that `l` leaves open, when `r` could fail.
@@ -222,7 +222,16 @@ impl<'a> Rewriter<'a> {
         if !func.inner().is::<SparkFunction>() {
             return Ok(Expr::ScalarFunction(ScalarFunction::new_udf(func, args)));
         }
-        match conditional::as_case(func.name(), args) {
+        if func.name() == "timestamp"
+            && let [arg] = args.as_slice()
+        {
+            // Only the cast knows the batch's day, on which a time without a date is.
+            return match self.type_of(arg) {
+                Some(from) => cast_expr(arg.clone(), &from, &timestamp(), self.settings),
+                None => Ok(Expr::ScalarFunction(ScalarFunction::new_udf(func, args))),
+            };
+        }
+        match conditional::as_case(func.name(), args, |arg| self.may_fail(arg)) {
             Ok(case) => Ok(case.rewrite(&mut Rewriter { ..*self })?.data),
             Err(args) => Ok(Expr::ScalarFunction(ScalarFunction::new_udf(func, args))),
         }

@@ -6,16 +6,17 @@
 //! sums and products is not guarded against: the price would be paid by nearly every condition.
 
 use arrow::datatypes::DataType;
-use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{BinaryExpr, Case, Cast, Expr, Filter, LogicalPlan, Operator, lit};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::super::cast::udf::SparkCast;
+use crate::functions::text;
 
-/// Functions of this folder and its neighbours that can fail on a value.
+/// Functions of this folder and its neighbours that can fail on a value; those of text and time say so themselves.
 const FALLIBLE: &[&str] = &[
     "spark_divide",
     "div",
@@ -27,32 +28,26 @@ const FALLIBLE: &[&str] = &[
     "element_at",
     "array_element",
     "spark_array_element",
-    "elt",
-    "to_date",
-    "to_timestamp",
-    "date_add",
-    "date_sub",
-    "make_date",
-    "make_timestamp",
     "make_interval",
-    "next_day",
-    "unix_timestamp",
-    "to_unix_timestamp",
     "from_avro",
     "to_avro",
     "from_json",
+    "from_csv",
     "from_protobuf",
     "to_protobuf",
-    "parse_url",
     "url_decode",
     "to_number",
-    "conv",
     "map",
     "map_from_arrays",
     "map_from_entries",
+    "map_concat",
+    "transform_keys",
     "str_to_map",
-    "repeat",
     "sequence",
+    "slice",
+    "array_insert",
+    "array_repeat",
+    "__array_sort_by",
     "boolean",
     "tinyint",
     "smallint",
@@ -66,11 +61,17 @@ const FALLIBLE: &[&str] = &[
 ];
 
 /// Whether some row could make the expression fail.
-pub(super) fn can_fail(expr: &Expr) -> bool {
+pub(super) fn can_fail(expr: &Expr, schema: &DFSchema) -> bool {
     let fallible = |e: &Expr| {
-        let Expr::ScalarFunction(function) = e else { return Ok(false) };
-        let cast = function.func.inner().downcast_ref::<SparkCast>();
-        Ok(cast.map_or_else(|| FALLIBLE.contains(&function.name()), SparkCast::can_fail))
+        Ok(match e {
+            Expr::ScalarFunction(function) => {
+                let cast = function.func.inner().downcast_ref::<SparkCast>().map(SparkCast::can_fail);
+                let known = cast.or_else(|| text::can_fail(function, schema));
+                known.unwrap_or_else(|| FALLIBLE.contains(&function.name()))
+            }
+            Expr::HigherOrderFunction(function) => FALLIBLE.contains(&function.name()),
+            _ => false,
+        })
     };
     expr.exists(fallible).unwrap_or(true)
 }
@@ -130,8 +131,9 @@ impl OptimizerRule for ShieldedFilters {
 
     fn rewrite(&self, plan: LogicalPlan, _config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         let LogicalPlan::Filter(filter) = plan else { return Ok(Transformed::no(plan)) };
-        let (fallible, safe): (Vec<Expr>, Vec<Expr>) =
-            split_conjunction_owned(filter.predicate.clone()).into_iter().partition(can_fail);
+        let (fallible, safe): (Vec<Expr>, Vec<Expr>) = split_conjunction_owned(filter.predicate.clone())
+            .into_iter()
+            .partition(|expr| can_fail(expr, filter.input.schema()));
         let Some(open) = conjunction(safe.clone()) else { return Ok(Transformed::no(LogicalPlan::Filter(filter))) };
         if fallible.iter().all(|expr| is_shielded_by(expr, &open)) || open.is_volatile() {
             return Ok(Transformed::no(LogicalPlan::Filter(filter)));

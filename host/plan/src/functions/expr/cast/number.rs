@@ -258,21 +258,23 @@ pub(super) fn to_timestamp(array: &ArrayRef, rules: Rules) -> Kernel {
         }
         DataType::Decimal128(_, scale) => {
             let scale = *scale;
+            // What is finer than microseconds is cut off, towards zero.
+            let micros = |value: i128| match 6 - scale {
+                more @ 0.. => value.checked_mul(pow10(more)?),
+                less => Some(pow10(-less).map_or(0, |unit| value / unit)),
+            };
             Ok(Arc::new(each::<Decimal128Type, TimestampMicrosecondType>(
                 array,
                 rules.mode,
-                |value| rescaled(value, scale, 6)?.try_into().ok(),
+                |value| micros(value)?.try_into().ok(),
                 out_of_range(array.data_type(), &to),
             )?))
         }
         _ => {
+            // Too many seconds are the first or the last moment, as in Java.
             let seconds = cast(array, &DataType::Int64)?;
-            Ok(Arc::new(each::<Int64Type, TimestampMicrosecondType>(
-                &seconds,
-                rules.mode,
-                |value| value.checked_mul(MICROS_PER_SECOND),
-                out_of_range(array.data_type(), &to),
-            )?))
+            let micros = |value: i64| value.saturating_mul(MICROS_PER_SECOND);
+            Ok(Arc::new(seconds.as_primitive::<Int64Type>().unary::<_, TimestampMicrosecondType>(micros)))
         }
     }
 }

@@ -85,6 +85,20 @@ fn timestamps_become_seconds_and_days_with_floors() {
 }
 
 #[test]
+fn decimal_seconds_are_cut_to_microseconds_and_too_many_seconds_are_the_last_moment() {
+    let moments = |micros: Vec<i64>| TimestampMicrosecondArray::from(micros).with_timezone("UTC");
+    let fine = Decimal128Array::from(vec![1_999_999_999, -1_999_999_999]).with_precision_and_scale(20, 9).unwrap();
+    assert_cast(Arc::new(fine), moments(vec![1_999_999, -1_999_999]), ANSI);
+    let coarse = Decimal128Array::from(vec![15]).with_precision_and_scale(10, 1).unwrap();
+    assert_cast(Arc::new(coarse), moments(vec![1_500_000]), ANSI);
+    assert_cast(
+        Arc::new(Int64Array::from(vec![i64::MAX, -1, i64::MIN])),
+        moments(vec![i64::MAX, -1_000_000, i64::MIN]),
+        ANSI,
+    );
+}
+
+#[test]
 fn casts_that_spark_does_not_know_are_refused() {
     assert!(!can_cast(&DataType::Date32, &DataType::Int32, true));
     assert!(!can_cast(&DataType::Boolean, &timestamp(), true));

@@ -5,10 +5,8 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 
-use arrow::array::timezone::Tz;
-use chrono::{NaiveDate, NaiveDateTime, Offset, TimeZone};
-
 use super::calendar::{MICROS_PER_DAY, MICROS_PER_SECOND, days_from_civil};
+use crate::functions::text::time::zone;
 
 /// Strips blanks and control characters from both ends.
 pub(crate) fn trimmed(text: &str) -> &str {
@@ -169,7 +167,7 @@ pub(crate) fn date(text: &str) -> Option<i32> {
 pub(crate) fn timestamp(text: &str, today: i64) -> Option<i64> {
     match local_timestamp(text, today)? {
         (local, None) => Some(local),
-        (local, Some(zone)) => local.checked_sub(zone_offset(trimmed(zone), local)? * MICROS_PER_SECOND),
+        (local, Some(name)) => zone::zone(trimmed(name))?.to_utc(local),
     }
 }
 
@@ -251,51 +249,6 @@ pub(crate) fn local_timestamp(text: &str, today: i64) -> Option<(i64, Option<&st
     Some((local, zone))
 }
 
-/// Seconds east of UTC of a zone name or offset, at a local time.
-fn zone_offset(zone: &str, local: i64) -> Option<i64> {
-    let offset = ["UTC", "GMT", "UT"].iter().find_map(|name| zone.strip_prefix(name)).unwrap_or(zone);
-    match offset {
-        "" if !zone.is_empty() => return Some(0),
-        "Z" if zone == "Z" => return Some(0),
-        _ => {}
-    }
-    if let Some(digits) = offset.strip_prefix(['+', '-']) {
-        let seconds = offset_seconds(digits)?;
-        return Some(if offset.starts_with('-') { -seconds } else { seconds });
-    }
-    let seconds = local.div_euclid(MICROS_PER_SECOND);
-    let start = NaiveDate::from_ymd_opt(1970, 1, 1)?.and_hms_opt(0, 0, 0)?;
-    let at: NaiveDateTime = start.checked_add_signed(chrono::Duration::try_seconds(seconds)?)?;
-    let zone = Tz::from_str(zone).ok()?;
-    zone.offset_from_local_datetime(&at).earliest().map(|offset| offset.fix().local_minus_utc().into())
-}
-
-/// `h`, `hh`, `hhmm`, `h:mm`, `hh:mm`, `hh:mm:ss`, at most 18 hours.
-fn offset_seconds(text: &str) -> Option<i64> {
-    let number = |part: &str| -> Option<i64> {
-        ((1..=2).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit())).then(|| part.parse().ok())?
-    };
-    let mut parts = [0_i64; 3];
-    if text.contains(':') {
-        for (index, part) in text.split(':').enumerate() {
-            *parts.get_mut(index)? = number(part)?;
-        }
-    } else {
-        match text.len() {
-            1 | 2 => parts[0] = number(text)?,
-            4 | 6 => {
-                for (index, part) in parts.iter_mut().enumerate().take(text.len() / 2) {
-                    *part = number(text.get(index * 2..index * 2 + 2)?)?;
-                }
-            }
-            _ => return None,
-        }
-    }
-    let [hours, minutes, seconds] = parts;
-    let total = (hours * 60 + minutes) * 60 + seconds;
-    (minutes < 60 && seconds < 60 && total <= 18 * 3_600).then_some(total)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -356,11 +309,19 @@ mod tests {
         assert_eq!(timestamp("2024-03", 0), Some(day));
         assert_eq!(timestamp("2024-03-01 00:00:00.1234567Z", 0), Some(day + 123_456));
         assert_eq!(timestamp("2024-03-01 00:00:00 UTC+1", 0), Some(day - 3_600_000_000));
+        assert_eq!(timestamp("2024-03-01 01:00:00 Europe/Berlin", 0), Some(day));
+        assert_eq!(timestamp("2024-03-01 09:00:00 JST", 0), Some(day));
         assert_eq!(timestamp("12:30", 1), Some(MICROS_PER_DAY + 45_000_000_000));
         for bad in
             ["", "abc", "12", "1.5", "1e3", "99999999999", "2024-03-01 25:00:00", "2024-03-01 00:00:00 Nowhere/X"]
         {
             assert_eq!(timestamp(bad, 0), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_time_that_clocks_leave_out_is_later() {
+        let utc = timestamp("2024-03-10 07:30:00", 0);
+        assert_eq!(timestamp("2024-03-10 02:30:00 America/New_York", 0), utc);
     }
 }

@@ -96,6 +96,11 @@ impl SparkCast {
         self.mode.fails() && self.to != DataType::Utf8
     }
 
+    /// Whether only NULL becomes NULL.
+    pub(crate) fn keeps_values(&self) -> bool {
+        self.mode.fails() || self.to == DataType::Utf8
+    }
+
     fn rules(&self) -> Rules {
         Rules { mode: self.mode, ansi: self.ansi, today: self.batch_time.get_ms().div_euclid(86_400_000) }
     }

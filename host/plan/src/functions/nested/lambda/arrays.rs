@@ -4,7 +4,7 @@
 
 use super::super::coercion::{element_of, list_of, mismatch, one_list};
 use super::super::lists::{Picks, list};
-use super::call::{Definition, LambdaCall, Parameters, as_they_are};
+use super::call::{Definition, LambdaCall};
 use super::evaluation::{Dense, evaluate, evaluate_condition};
 use arrow::array::{Array, ArrayBuilder, ArrayRef, AsArray, BooleanArray, UInt32Builder, new_null_array};
 use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
@@ -22,7 +22,6 @@ pub(super) fn definitions() -> Vec<Definition> {
         lambdas: (1, 1),
         coerce: one_list,
         parameters: element_and_position,
-        recoerce: as_they_are,
         result: transformed,
         may_be_null: false,
         run: transform,
@@ -67,34 +66,16 @@ pub(super) fn require_condition(name: &str, lambdas: &[DataType]) -> Result<()> 
     }
 }
 
-fn element_and_position(
-    definition: &Definition,
-    values: &[DataType],
-    _lambdas: &[Option<DataType>],
-    _step: usize,
-    _ansi: bool,
-) -> Result<Parameters> {
-    Ok(Parameters::All(vec![vec![element_of(definition.name, &values[0])?, DataType::Int32]]))
+fn element_and_position(definition: &Definition, values: &[DataType]) -> Result<Vec<Vec<DataType>>> {
+    Ok(vec![vec![element_of(definition.name, &values[0])?, DataType::Int32]])
 }
 
-fn element(
-    definition: &Definition,
-    values: &[DataType],
-    _lambdas: &[Option<DataType>],
-    _step: usize,
-    _ansi: bool,
-) -> Result<Parameters> {
-    Ok(Parameters::All(vec![vec![element_of(definition.name, &values[0])?]]))
+fn element(definition: &Definition, values: &[DataType]) -> Result<Vec<Vec<DataType>>> {
+    Ok(vec![vec![element_of(definition.name, &values[0])?]])
 }
 
-fn two_elements(
-    definition: &Definition,
-    values: &[DataType],
-    _lambdas: &[Option<DataType>],
-    _step: usize,
-    _ansi: bool,
-) -> Result<Parameters> {
-    Ok(Parameters::All(vec![vec![element_of(definition.name, &values[0])?, element_of(definition.name, &values[1])?]]))
+fn two_elements(definition: &Definition, values: &[DataType]) -> Result<Vec<Vec<DataType>>> {
+    Ok(vec![vec![element_of(definition.name, &values[0])?, element_of(definition.name, &values[1])?]])
 }
 
 fn two_lists(name: &str, types: &[DataType], _ansi: bool) -> Result<Vec<DataType>> {

@@ -28,9 +28,8 @@ pub(super) struct LambdaCall {
     pub(super) output: DataType,
 }
 
-/// From the types of the values, what the lambdas give as far as known, the step of the search, and ANSI mode, to the
-/// parameters of each lambda.
-pub(super) type FindParameters = fn(&Definition, &[DataType], &[Option<DataType>], usize, bool) -> Result<Parameters>;
+/// From the types of the values to those of the parameters of each lambda that there can be.
+pub(super) type FindParameters = fn(&Definition, &[DataType]) -> Result<Vec<Vec<DataType>>>;
 
 /// A function's description.
 #[derive(Clone, Copy)]
@@ -45,29 +44,14 @@ pub(super) struct Definition {
     pub(super) lambdas: (usize, usize),
     /// The types that the values are cast to.
     pub(super) coerce: fn(&str, &[DataType], bool) -> Result<Vec<DataType>>,
-    /// The parameters of each lambda, from the types of the values and what lambdas give, as far as known.
+    /// The parameters of each lambda that it can have, from the types of the values.
     pub(super) parameters: FindParameters,
-    /// The types that the values are cast to when it is known what the lambdas give.
-    pub(super) recoerce: fn(&[DataType], &[DataType], bool) -> Vec<DataType>,
     /// The type of the result, from the types of the values and of what the lambdas give.
     pub(super) result: fn(&str, &[DataType], &[DataType], bool) -> Result<DataType>,
     /// Whether the result may be null although no argument can be.
     pub(super) may_be_null: bool,
     /// The work.
     pub(super) run: fn(&LambdaCall) -> Result<ArrayRef>,
-}
-
-/// The types of the parameters of each lambda.
-pub(super) enum Parameters {
-    /// Some can only be known when other lambdas are.
-    Some(Vec<Option<Vec<DataType>>>),
-    /// All are known.
-    All(Vec<Vec<DataType>>),
-}
-
-/// For `recoerce`: the values stay as they are.
-pub(super) fn as_they_are(values: &[DataType], _lambdas: &[DataType], _ansi: bool) -> Vec<DataType> {
-    values.to_vec()
 }
 
 /// Makes the function that a definition describes.
@@ -158,25 +142,14 @@ impl HigherOrderUDFImpl for LambdaFunction {
         (self.definition.coerce)(name, arg_types, self.ansi)
     }
 
-    fn lambda_parameters(&self, step: usize, fields: &[Shape]) -> Result<LambdaParametersProgress> {
+    fn lambda_parameters(&self, _step: usize, fields: &[Shape]) -> Result<LambdaParametersProgress> {
         let (values, lambdas) = self.split(fields.iter().cloned())?;
         let values: Vec<_> = values.iter().map(|field| field.data_type().clone()).collect();
-        let lambdas: Vec<_> =
-            lambdas.iter().map(|field| field.as_ref().map(|field| field.data_type().clone())).collect();
         let named = |types: Vec<DataType>| -> Vec<FieldRef> {
             types.into_iter().map(|data_type| Arc::new(Field::new("", data_type, true))).collect()
         };
-        Ok(match (self.definition.parameters)(&self.definition, &values, &lambdas, step, self.ansi)? {
-            Parameters::All(all) => LambdaParametersProgress::Complete(all.into_iter().map(named).collect()),
-            Parameters::Some(some) => {
-                LambdaParametersProgress::Partial(some.into_iter().map(|types| types.map(named)).collect())
-            }
-        })
-    }
-
-    fn coerce_values_for_lambdas(&self, fields: &[ValueOrLambda<DataType, DataType>]) -> Result<Option<Vec<DataType>>> {
-        let (values, lambdas) = self.split(fields.iter().cloned())?;
-        Ok(Some((self.definition.recoerce)(&values, &lambdas, self.ansi)))
+        let all = (self.definition.parameters)(&self.definition, &values)?;
+        Ok(LambdaParametersProgress::Complete(all.into_iter().take(lambdas.len()).map(named).collect()))
     }
 
     fn return_field_from_args(&self, args: HigherOrderReturnFieldArgs<'_>) -> Result<FieldRef> {

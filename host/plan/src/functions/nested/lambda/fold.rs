@@ -3,14 +3,15 @@
 //! The rows are put in order of length, so that the rows still at work are always the first ones: step `i` is one
 //! evaluation over the rows with more than `i` elements.
 
-use super::super::coercion::{element_of, list_of, widest};
+use super::super::coercion::{element_of, list_of};
 use super::super::lists::fit;
-use super::call::{Definition, LambdaCall, Parameters};
+use super::call::{Definition, LambdaCall};
 use super::evaluation::{Dense, evaluate};
+use crate::functions::expr::shown_type;
 use arrow::array::{Array, ArrayRef, UInt32Array};
-use arrow::compute::{cast_with_options, concat, take};
+use arrow::compute::{concat, take};
 use arrow::datatypes::DataType;
-use datafusion::common::Result;
+use datafusion::common::{Result, plan_err};
 
 /// The functions of this file.
 pub(super) fn definitions() -> Vec<Definition> {
@@ -21,7 +22,6 @@ pub(super) fn definitions() -> Vec<Definition> {
         lambdas: (1, 2),
         coerce,
         parameters,
-        recoerce,
         result,
         may_be_null: true,
         run: fold,
@@ -32,62 +32,39 @@ fn coerce(name: &str, types: &[DataType], _ansi: bool) -> Result<Vec<DataType>> 
     Ok(vec![list_of(element_of(name, &types[0])?), types[1].clone()])
 }
 
-/// The accumulator's type: the start's, unless the merged value is a wider number or the start is an untyped null.
-fn accumulator(start: &DataType, merged: &DataType, ansi: bool) -> DataType {
-    let number = |t: &DataType| t.is_integer() || t.is_floating();
-    match (start, merged) {
-        (DataType::Null, other) => other.clone(),
-        (start, merged) if number(start) && number(merged) || start.is_nested() => {
-            widest(start, merged, ansi).unwrap_or_else(|| start.clone())
+/// Whether the types are one but for names and nullability inside.
+fn is_same(one: &DataType, other: &DataType) -> bool {
+    let text = |t: &DataType| matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    match (one, other) {
+        (DataType::List(one), DataType::List(other)) => is_same(one.data_type(), other.data_type()),
+        (DataType::Map(one, _), DataType::Map(other, _)) => is_same(one.data_type(), other.data_type()),
+        (DataType::Struct(one), DataType::Struct(other)) => {
+            one.len() == other.len()
+                && one.iter().zip(other).all(|(one, other)| is_same(one.data_type(), other.data_type()))
         }
-        _ => start.clone(),
+        (one, other) => one == other || (text(one) && text(other)),
     }
 }
 
-fn parameters(
-    definition: &Definition,
-    values: &[DataType],
-    lambdas: &[Option<DataType>],
-    step: usize,
-    ansi: bool,
-) -> Result<Parameters> {
-    let element = element_of(definition.name, &values[0])?;
-    let with_finish = |merge: Vec<DataType>, accumulator: DataType| {
-        let mut all = vec![merge];
-        if lambdas.len() > 1 {
-            all.push(vec![accumulator]);
-        }
-        all
-    };
+/// The accumulator has the type of the start.
+fn parameters(definition: &Definition, values: &[DataType]) -> Result<Vec<Vec<DataType>>> {
+    let (element, start) = (element_of(definition.name, &values[0])?, &values[1]);
+    Ok(vec![vec![start.clone(), element], vec![start.clone()]])
+}
+
+fn result(name: &str, values: &[DataType], lambdas: &[DataType], _ansi: bool) -> Result<DataType> {
     let start = &values[1];
-    let Some(Some(merged)) = lambdas.first() else {
-        let mut some = vec![Some(vec![start.clone(), element])];
-        some.resize(lambdas.len(), None);
-        return Ok(Parameters::Some(some));
-    };
-    let accumulator = accumulator(start, merged, ansi);
-    if step == 1 && accumulator != *start {
-        // The merged value may become wider still when the accumulator does.
-        let mut some = vec![Some(vec![accumulator, element])];
-        some.resize(lambdas.len(), None);
-        return Ok(Parameters::Some(some));
+    if let Some(merged) = lambdas.first()
+        && !is_same(start, merged)
+    {
+        return plan_err!(
+            "[DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE] the merged value of `{name}` is {}, but its start is {}; give the \
+             start or the merged value the type of the other with a CAST",
+            shown_type(merged),
+            shown_type(start)
+        );
     }
-    Ok(Parameters::All(with_finish(vec![accumulator.clone(), element], accumulator)))
-}
-
-fn recoerce(values: &[DataType], lambdas: &[DataType], ansi: bool) -> Vec<DataType> {
-    match (values, lambdas) {
-        ([list, start], [merged, ..]) => vec![list.clone(), accumulator(start, merged, ansi)],
-        _ => values.to_vec(),
-    }
-}
-
-fn result(_name: &str, values: &[DataType], lambdas: &[DataType], ansi: bool) -> Result<DataType> {
-    Ok(match lambdas {
-        [merged] => accumulator(&values[1], merged, ansi),
-        [_, finished, ..] => finished.clone(),
-        [] => values[1].clone(),
-    })
+    Ok(lambdas.get(1).unwrap_or(start).clone())
 }
 
 fn fold(call: &LambdaCall) -> Result<ArrayRef> {
@@ -111,7 +88,7 @@ fn fold(call: &LambdaCall) -> Result<ArrayRef> {
         let places = order[..active].iter().map(|&row| (dense.row(row as usize).start + step) as u32);
         let elements = take(&dense.values, &UInt32Array::from_iter_values(places), None)?;
         let merged = evaluate(&call.lambdas[0], &[&accumulators, &elements], &all.slice(0, active))?;
-        accumulators = as_type(merged, &held)?;
+        accumulators = fit(merged, &held)?;
     }
     done.push(accumulators);
     done.reverse();
@@ -128,13 +105,4 @@ fn fold(call: &LambdaCall) -> Result<ArrayRef> {
         return Ok(arrow::array::new_null_array(&call.output, call.rows));
     }
     fit(take(&finished, &UInt32Array::from(place_of), None)?, &call.output)
-}
-
-/// The merged value as the accumulator's type; what does not fit is an error.
-fn as_type(merged: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
-    if merged.data_type() == data_type {
-        return Ok(merged);
-    }
-    let options = arrow::compute::CastOptions { safe: false, ..Default::default() };
-    Ok(cast_with_options(&merged, data_type, &options)?)
 }

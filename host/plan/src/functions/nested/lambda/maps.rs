@@ -5,7 +5,7 @@ use super::super::lists::{Lists, Picks, map, stack};
 use super::super::maps::unique_keys;
 use super::super::order::comparable;
 use super::arrays::require_condition;
-use super::call::{Definition, LambdaCall, Parameters, as_they_are};
+use super::call::{Definition, LambdaCall};
 use super::evaluation::{Dense, evaluate, evaluate_condition};
 use arrow::array::{Array, ArrayBuilder, ArrayRef, AsArray, UInt32Builder, new_null_array};
 use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
@@ -24,7 +24,6 @@ pub(super) fn definitions() -> Vec<Definition> {
         lambdas: (1, 1),
         coerce: one_map,
         parameters: key_and_value,
-        recoerce: as_they_are,
         result: |name, values, lambdas, _| {
             require_condition(name, lambdas)?;
             Ok(values[0].clone())
@@ -58,27 +57,15 @@ pub(super) fn definitions() -> Vec<Definition> {
     ]
 }
 
-fn key_and_value(
-    definition: &Definition,
-    values: &[DataType],
-    _lambdas: &[Option<DataType>],
-    _step: usize,
-    _ansi: bool,
-) -> Result<Parameters> {
+fn key_and_value(definition: &Definition, values: &[DataType]) -> Result<Vec<Vec<DataType>>> {
     let (key, value) = pair_of(definition.name, &values[0])?;
-    Ok(Parameters::All(vec![vec![key, value]]))
+    Ok(vec![vec![key, value]])
 }
 
-fn key_and_values(
-    definition: &Definition,
-    values: &[DataType],
-    _lambdas: &[Option<DataType>],
-    _step: usize,
-    _ansi: bool,
-) -> Result<Parameters> {
+fn key_and_values(definition: &Definition, values: &[DataType]) -> Result<Vec<Vec<DataType>>> {
     let (key, left) = pair_of(definition.name, &values[0])?;
     let (_, right) = pair_of(definition.name, &values[1])?;
-    Ok(Parameters::All(vec![vec![key, left, right]]))
+    Ok(vec![vec![key, left, right]])
 }
 
 fn two_maps(name: &str, types: &[DataType], ansi: bool) -> Result<Vec<DataType>> {

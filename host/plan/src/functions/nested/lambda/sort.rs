@@ -4,7 +4,7 @@
 
 use super::super::coercion::{element_of, mismatch, one_list};
 use super::super::lists::Picks;
-use super::call::{Definition, LambdaCall, Parameters, as_they_are};
+use super::call::{Definition, LambdaCall};
 use super::evaluation::{Dense, evaluate};
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
 use arrow::compute::{cast, take};
@@ -20,22 +20,15 @@ pub(super) fn definitions() -> Vec<Definition> {
         lambdas: (1, 1),
         coerce: one_list,
         parameters,
-        recoerce: as_they_are,
         result,
         may_be_null: false,
         run,
     }]
 }
 
-fn parameters(
-    definition: &Definition,
-    values: &[DataType],
-    _lambdas: &[Option<DataType>],
-    _step: usize,
-    _ansi: bool,
-) -> Result<Parameters> {
+fn parameters(definition: &Definition, values: &[DataType]) -> Result<Vec<Vec<DataType>>> {
     let element = element_of(definition.name, &values[0])?;
-    Ok(Parameters::All(vec![vec![element.clone(), element]]))
+    Ok(vec![vec![element.clone(), element]])
 }
 
 fn result(_name: &str, values: &[DataType], lambdas: &[DataType], _ansi: bool) -> Result<DataType> {

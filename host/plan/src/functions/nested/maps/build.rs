@@ -4,13 +4,13 @@ use super::super::coercion::{common, element_of, list_of, map_of, mismatch, pair
 use super::super::function::{Call, Definition};
 use super::super::lists::{Lists, Picks, stack};
 use super::super::order::{comparable, require_order};
+use crate::functions::text::{Separator, memo::Memo};
 use arrow::array::{Array, ArrayRef, AsArray, StringArray, new_empty_array};
 use arrow::datatypes::DataType;
 use arrow::row::Rows;
 use arrow::util::display::array_value_to_string;
-use datafusion::common::{Result, ScalarValue, exec_datafusion_err, exec_err};
-use regex::Regex;
-use std::collections::{HashMap, HashSet};
+use datafusion::common::{Result, ScalarValue, exec_err};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -225,10 +225,10 @@ fn text_type(_name: &str, _types: &[DataType], _constants: &[Option<&ScalarValue
     Ok(map_of(DataType::Utf8, DataType::Utf8))
 }
 
-/// Cuts `x=1,y=2` into pairs; the delimiters are regular expressions. An entry without a delimiter has a null value.
+/// Cuts `x=1,y=2` into pairs; the delimiters are Java's regular expressions. An entry without one has a null value.
 fn from_text(call: &Call<'_>, args: &[ArrayRef]) -> Result<ArrayRef> {
     let texts = args[0].as_string::<i32>();
-    let mut compiled: HashMap<&str, Regex> = HashMap::new();
+    let (mut between_pairs, mut within_pairs) = (Memo::new(), Memo::new());
     let (mut keys, mut values) = (Vec::<&str>::new(), Vec::<Option<&str>>::new());
     let mut picks = Picks::with_capacity(call.rows);
     for row in 0..call.rows {
@@ -240,23 +240,15 @@ fn from_text(call: &Call<'_>, args: &[ArrayRef]) -> Result<ArrayRef> {
             picks.end_null()?;
             continue;
         };
-        for pattern in [pair_end, key_end] {
-            if !compiled.contains_key(pattern) {
-                let regex = Regex::new(pattern).map_err(|error| {
-                    exec_datafusion_err!(
-                        "[INVALID_PARAMETER_VALUE.PATTERN] `{}` cannot read the pattern `{pattern}`: {error}",
-                        call.name
-                    )
-                })?;
-                compiled.insert(pattern, regex);
-            }
-        }
+        let (pair_end, key_end) =
+            (between_pairs.get(pair_end, Separator::compile)?, within_pairs.get(key_end, Separator::compile)?);
         let first = keys.len();
-        for entry in compiled[pair_end].split(texts.value(row)) {
-            let mut halves = compiled[key_end].splitn(entry, 2);
-            keys.push(halves.next().unwrap_or_default());
-            values.push(halves.next());
-        }
+        pair_end.split(texts.value(row), -1, |entry| {
+            let (mut key, mut value) = (None, None);
+            key_end.split(entry, 2, |half| if key.is_none() { key = Some(half) } else { value = Some(half) });
+            keys.push(key.unwrap_or_default());
+            values.push(value);
+        });
         picks.extend(first..keys.len());
         picks.end()?;
     }

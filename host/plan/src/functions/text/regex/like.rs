@@ -152,8 +152,8 @@ fn like(call: &Call<'_>, any_case: bool) -> Result<ArrayRef> {
 pub(super) fn functions() -> Vec<Function> {
     let arguments = [Kind::Text, Kind::Text, Kind::Text];
     vec![
-        Function::new("like", &arguments, DataType::Boolean, |c| like(c, false)).optional(1),
-        Function::new("ilike", &arguments, DataType::Boolean, |c| like(c, true)).optional(1),
+        Function::new("like", &arguments, DataType::Boolean, |c| like(c, false)).fails_on(&[1, 2]).optional(1),
+        Function::new("ilike", &arguments, DataType::Boolean, |c| like(c, true)).fails_on(&[1, 2]).optional(1),
     ]
 }
 

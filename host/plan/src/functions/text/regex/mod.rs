@@ -10,6 +10,7 @@ mod search;
 
 use super::function::Function;
 pub(super) use pattern::compile;
+pub(crate) use search::Separator;
 
 /// All functions of patterns.
 pub(super) fn functions() -> Vec<Function> {

@@ -297,14 +297,15 @@ fn count_matches(call: &Call<'_>) -> Result<ArrayRef> {
 }
 
 /// What a separator pattern is.
-enum Separator {
+pub(crate) enum Separator {
     Characters,
     Text(String),
     Expression(Arc<Regex>),
 }
 
 impl Separator {
-    fn compile(pattern: &str) -> Result<Self> {
+    /// Reads a regular expression of Java's.
+    pub(crate) fn compile(pattern: &str) -> Result<Self> {
         Ok(if pattern.is_empty() {
             Self::Characters
         } else if pattern.contains(['\\', '[', ']', '(', ')', '{', '}', '.', '*', '+', '?', '^', '$', '|']) {
@@ -315,7 +316,7 @@ impl Separator {
     }
 
     /// Calls `piece` with every piece of the text; at most `limit` when it is positive.
-    fn split<'t>(&self, text: &'t str, limit: i32, mut piece: impl FnMut(&'t str)) {
+    pub(crate) fn split<'t>(&self, text: &'t str, limit: i32, mut piece: impl FnMut(&'t str)) {
         let limit = usize::try_from(limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
         match self {
             Self::Characters => {
@@ -379,14 +380,18 @@ pub(super) fn functions() -> Vec<Function> {
     let (text, int) = (Kind::Text, Kind::Int);
     let texts = || DataType::new_list(DataType::Utf8, true);
     vec![
-        Function::new("rlike", &[text, text], DataType::Boolean, rlike).aliases(&["regexp", "regexp_like"]),
-        Function::new("regexp_extract", &[text, text, int], DataType::Utf8, extract).optional(1),
-        Function::new("regexp_extract_all", &[text, text, int], texts(), extract_all).optional(1),
-        Function::new("regexp_replace", &[text, text, text, int], DataType::Utf8, replace).optional(1),
-        Function::new("regexp_substr", &[text, text], DataType::Utf8, substr).nulls(Nulls::Possible),
-        Function::new("regexp_instr", &[text, text, int], DataType::Int32, instr).optional(1),
-        Function::new("regexp_count", &[text, text], DataType::Int32, count_matches),
-        Function::new("split", &[text, text, int], texts(), split).optional(1),
+        Function::new("rlike", &[text, text], DataType::Boolean, rlike)
+            .fails_on(&[1])
+            .aliases(&["regexp", "regexp_like"]),
+        Function::new("regexp_extract", &[text, text, int], DataType::Utf8, extract).fails_on(&[1, 2]).optional(1),
+        Function::new("regexp_extract_all", &[text, text, int], texts(), extract_all).fails_on(&[1, 2]).optional(1),
+        Function::new("regexp_replace", &[text, text, text, int], DataType::Utf8, replace)
+            .fails_on(&[1, 2])
+            .optional(1),
+        Function::new("regexp_substr", &[text, text], DataType::Utf8, substr).fails_on(&[1]).nulls(Nulls::Possible),
+        Function::new("regexp_instr", &[text, text, int], DataType::Int32, instr).fails_on(&[1]).optional(1),
+        Function::new("regexp_count", &[text, text], DataType::Int32, count_matches).fails_on(&[1]),
+        Function::new("split", &[text, text, int], texts(), split).fails_on(&[1]).optional(1),
     ]
 }
 

@@ -79,7 +79,11 @@ fn conv(call: &Call<'_>) -> Result<ArrayRef> {
 
 /// The functions of this group.
 pub(super) fn functions() -> Vec<Function> {
-    vec![Function::new("conv", &[Kind::Text, Kind::Int, Kind::Int], DataType::Utf8, conv).nulls(Nulls::Possible)]
+    vec![
+        Function::new("conv", &[Kind::Text, Kind::Int, Kind::Int], DataType::Utf8, conv)
+            .fails_on(&[0])
+            .nulls(Nulls::Possible),
+    ]
 }
 
 #[cfg(test)]

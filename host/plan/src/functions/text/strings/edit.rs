@@ -307,14 +307,14 @@ pub(super) fn functions() -> Vec<Function> {
         Function::new("lower", &[text], utf8.clone(), |c| each(c, write_lower)).aliases(&["lcase"]),
         Function::new("initcap", &[text], utf8.clone(), |c| each(c, write_title)),
         Function::new("reverse", &[either], utf8.clone(), reverse).returns_by(like_first),
-        Function::new("repeat", &[text, Kind::Int], utf8.clone(), repeat),
+        Function::new("repeat", &[text, Kind::Int], utf8.clone(), repeat).fails_on(&[0, 1]),
         Function::new("space", &[Kind::Int], utf8.clone(), space),
         Function::new("concat", &[], utf8.clone(), concat).rest(either).returns_by(concat_type),
         Function::new("concat_ws", &[text], utf8.clone(), concat_ws).rest(Kind::Any).nulls(Nulls::Possible),
         Function::new("replace", &[text, text, text], utf8.clone(), replace).optional(1),
         Function::new("translate", &[text, text, text], utf8.clone(), translate),
-        Function::new("mask", &[text, text, text, text, text], utf8.clone(), mask).optional(4),
-        Function::new("elt", &[Kind::Int, text], utf8, elt).rest(text).nulls(Nulls::Possible),
+        Function::new("mask", &[text, text, text, text, text], utf8.clone(), mask).fails_on(&[1, 2, 3, 4]).optional(4),
+        Function::new("elt", &[Kind::Int, text], utf8, elt).fails_on(&[0]).rest(text).nulls(Nulls::Possible),
     ]
 }
 

@@ -101,7 +101,7 @@ fn write_hex(bytes: &[u8], out: &mut String) {
 fn hex(call: &Call<'_>) -> Result<ArrayRef> {
     let (source, stride) = call.raw(0);
     if source.data_type().is_numeric() {
-        let source = Kind::Long.canonical(source, call.ansi)?;
+        let source = Kind::Long.canonical(source, call.rules())?;
         let source: &PrimitiveArray<Int64Type> = source.as_primitive();
         return texts(call.rows, |row, out| {
             let index = row * stride;
@@ -114,8 +114,8 @@ fn hex(call: &Call<'_>) -> Result<ArrayRef> {
             Ok(Some(()))
         });
     }
-    let source = Kind::TextOrBytes.canonical(source, call.ansi)?;
-    let source = Kind::Bytes.canonical(&source, call.ansi)?;
+    let source = Kind::TextOrBytes.canonical(source, call.rules())?;
+    let source = Kind::Bytes.canonical(&source, call.rules())?;
     let source = source.as_binary::<i32>();
     texts(call.rows, |row, out| {
         let index = row * stride;
@@ -320,12 +320,14 @@ pub(super) fn functions() -> Vec<Function> {
     vec![
         Function::new("bin", &[Kind::Long], DataType::Utf8, bin),
         Function::new("base64", &[bytes], DataType::Utf8, base64),
-        Function::new("unbase64", &[text], DataType::Binary, |c| unbase64(c, !c.ansi)).nulls(Nulls::Possible),
+        Function::new("unbase64", &[text], DataType::Binary, |c| unbase64(c, !c.ansi))
+            .fails_on(&[0])
+            .nulls(Nulls::Possible),
         Function::new("hex", &[Kind::Any], DataType::Utf8, hex).returns_by(hex_type),
         Function::new("unhex", &[text], DataType::Binary, unhex).nulls(Nulls::Possible),
         Function::new("chr", &[Kind::Long], DataType::Utf8, chr).aliases(&["char"]),
-        Function::new("encode", &[text, text], DataType::Binary, encode),
-        Function::new("decode", &[bytes, text], DataType::Utf8, decode),
+        Function::new("encode", &[text, text], DataType::Binary, encode).fails_on(&[0, 1]),
+        Function::new("decode", &[bytes, text], DataType::Utf8, decode).fails_on(&[0, 1]),
     ]
 }
 

@@ -56,11 +56,16 @@ impl Shape {
             );
         }
         let unquoted = |text: &str| text.replace('\'', "");
+        let (mut least_whole, mut least_fraction) = (whole.matches('0').count(), fraction.matches('0').count());
+        // With a point and no `0`, one digit is shown always: the last in front of the point, or the first behind it.
+        if least_whole + least_fraction == 0 && positive[start..end].contains('.') {
+            if whole.contains('#') { least_whole = 1 } else { least_fraction = usize::from(fraction.contains('#')) }
+        }
         Ok(Self {
             prefix: unquoted(&positive[..start]),
             suffix: unquoted(&positive[end..]),
-            least_whole: whole.matches('0').count(),
-            least_fraction: fraction.matches('0').count(),
+            least_whole,
+            least_fraction,
             most_fraction: fraction.len(),
             group: whole.rfind(',').map_or(0, |at| whole.len() - at - 1),
             percent: positive[end..].contains('%') || positive[..start].contains('%'),
@@ -83,7 +88,9 @@ impl Shape {
             out.push('-');
         }
         out.push_str(&self.prefix);
-        let missing = self.least_whole.saturating_sub(whole.len());
+        // No number is without a digit.
+        let least_whole = self.least_whole.max(usize::from(fraction.is_empty()));
+        let missing = least_whole.saturating_sub(whole.len());
         let total = missing + whole.len();
         for (index, digit) in std::iter::repeat_n('0', missing).chain(whole.chars()).enumerate() {
             if index > 0 && self.group > 0 && (total - index) % self.group == 0 {
@@ -120,12 +127,12 @@ fn format_number(call: &Call<'_>) -> Result<ArrayRef> {
     let (source, stride) = call.raw(0);
     let (shapes, _) = call.raw(1);
     let by_pattern = matches!(shapes.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-    let patterns = if by_pattern { Kind::Text } else { Kind::Int }.canonical(shapes, call.ansi)?;
+    let patterns = if by_pattern { Kind::Text } else { Kind::Int }.canonical(shapes, call.rules())?;
     let pattern_stride = call.raw(1).1;
     let source = match source.data_type() {
-        t if t.is_integer() => Kind::Long.canonical(source, call.ansi)?,
+        t if t.is_integer() => Kind::Long.canonical(source, call.rules())?,
         DataType::Decimal128(_, _) => std::sync::Arc::clone(source),
-        _ => Kind::Double.canonical(source, call.ansi)?,
+        _ => Kind::Double.canonical(source, call.rules())?,
     };
     texts(call.rows, |row, out| {
         let (index, at) = (row * stride, row * pattern_stride);
@@ -177,6 +184,7 @@ fn format_number(call: &Call<'_>) -> Result<ArrayRef> {
 pub(super) fn functions() -> Vec<Function> {
     vec![
         Function::new("format_number", &[Kind::Number, Kind::Any], DataType::Utf8, format_number)
+            .fails_on(&[1])
             .nulls(Nulls::Possible),
     ]
 }
@@ -204,5 +212,21 @@ mod tests {
         assert_eq!(shown(&Shape::parse("#,##0.0#").unwrap(), "1234.50"), "1,234.5");
         assert_eq!(shown(&Shape::parse("$#.00 x").unwrap(), "0.50"), "$.50 x");
         assert!(Shape::parse("abc").is_err());
+    }
+
+    #[test]
+    fn a_pattern_without_a_zero_shows_a_digit_still() {
+        for (pattern, digits, expected) in [
+            ("#,###", "0", "0"),
+            ("#,###", "1234", "1,234"),
+            ("#.##", "0.25", "0.25"),
+            ("#.##", "0.00", "0"),
+            ("#.##", "12.50", "12.5"),
+            (".##", "0.25", ".25"),
+            (".##", "0.00", ".0"),
+            ("#.00", "0.50", ".50"),
+        ] {
+            assert_eq!(shown(&Shape::parse(pattern).unwrap(), digits), expected, "{digits} as {pattern}");
+        }
     }
 }

@@ -69,8 +69,8 @@ fn locate(call: &Call<'_>) -> Result<ArrayRef> {
 
 /// Compares the bytes of two texts or two binaries.
 fn compare(call: &Call<'_>, test: fn(&[u8], &[u8]) -> bool) -> Result<ArrayRef> {
-    let source = Kind::Bytes.canonical(call.raw(0).0, call.ansi)?;
-    let parts = Kind::Bytes.canonical(call.raw(1).0, call.ansi)?;
+    let source = Kind::Bytes.canonical(call.raw(0).0, call.rules())?;
+    let parts = Kind::Bytes.canonical(call.raw(1).0, call.rules())?;
     let (source, parts) = (source.as_binary::<i32>(), parts.as_binary::<i32>());
     let (source_stride, part_stride) = (call.raw(0).1, call.raw(1).1);
     bools(call.rows, |row| {

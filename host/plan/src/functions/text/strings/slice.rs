@@ -232,6 +232,16 @@ fn overlay(call: &Call<'_>) -> Result<ArrayRef> {
     })
 }
 
+/// The part of this number, from the end when it is negative; the text is cut from the left either way.
+fn split<'t>(text: &'t str, delimiter: &str, number: i32) -> &'t str {
+    let index = usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX) - 1;
+    if delimiter.is_empty() {
+        return if index == 0 { text } else { "" };
+    }
+    let index = if number > 0 { Some(index) } else { text.matches(delimiter).count().checked_sub(index) };
+    index.and_then(|index| text.split(delimiter).nth(index)).unwrap_or("")
+}
+
 fn split_part(call: &Call<'_>) -> Result<ArrayRef> {
     let (source, delimiters, numbers) = (call.text(0)?, call.text(1)?, call.int(2)?);
     slices(call.rows, |row| {
@@ -242,29 +252,43 @@ fn split_part(call: &Call<'_>) -> Result<ArrayRef> {
                 "[INVALID_INDEX_OF_ZERO] the part number of `split_part` must not be 0; parts count from 1 or from -1"
             );
         }
-        let index = usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX) - 1;
-        if delimiter.is_empty() {
-            return Ok(Some(if index == 0 { text } else { "" }));
-        }
-        let part = if number > 0 { text.split(delimiter).nth(index) } else { text.rsplit(delimiter).nth(index) };
-        Ok(Some(part.unwrap_or("")))
+        Ok(Some(split(text, delimiter, number)))
     })
+}
+
+/// What stands before the `count`-th delimiter, or behind it when counted from the end. Delimiters may overlap: the next
+/// one begins at least one character further on.
+fn before_or_behind<'t>(text: &'t str, delimiter: &str, count: i32) -> &'t str {
+    let (Some(first), Some(last)) = (delimiter.chars().next(), delimiter.chars().next_back()) else { return "" };
+    if count == 0 {
+        return "";
+    }
+    let (mut from, mut until) = (0, text.len());
+    for step in 1..=count.unsigned_abs() {
+        let is_wanted = step == count.unsigned_abs();
+        if count > 0 {
+            let Some(at) = text[from..].find(delimiter).map(|at| from + at) else { return text };
+            if is_wanted {
+                return &text[..at];
+            }
+            from = at + first.len_utf8();
+        } else {
+            let Some(at) = text[..until].rfind(delimiter) else { return text };
+            let end = at + delimiter.len();
+            if is_wanted {
+                return &text[end..];
+            }
+            until = end - last.len_utf8();
+        }
+    }
+    text
 }
 
 fn substring_index(call: &Call<'_>) -> Result<ArrayRef> {
     let (source, delimiters, counts) = (call.text(0)?, call.text(1)?, call.int(2)?);
     slices(call.rows, |row| {
         let (text, delimiter) = (some!(source.get(row)), some!(delimiters.get(row)));
-        let count = some!(counts.get(row));
-        if count == 0 || delimiter.is_empty() {
-            return Ok(Some(""));
-        }
-        let skip = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX) - 1;
-        Ok(Some(if count > 0 {
-            text.match_indices(delimiter).nth(skip).map_or(text, |(at, _)| &text[..at])
-        } else {
-            text.rmatch_indices(delimiter).nth(skip).map_or(text, |(at, _)| &text[at + delimiter.len()..])
-        }))
+        Ok(Some(before_or_behind(text, delimiter, some!(counts.get(row)))))
     })
 }
 
@@ -287,7 +311,7 @@ pub(super) fn functions() -> Vec<Function> {
         Function::new("overlay", &[either, either, int, int], utf8.clone(), overlay)
             .optional(1)
             .returns_by(overlay_type),
-        Function::new("split_part", &[text, text, int], utf8.clone(), split_part),
+        Function::new("split_part", &[text, text, int], utf8.clone(), split_part).fails_on(&[2]),
         Function::new("substring_index", &[text, text, int], utf8, substring_index),
     ]
 }
@@ -319,5 +343,38 @@ mod tests {
         assert_eq!(part("abc", 2, -1), "");
         assert_eq!(part("abc", 9, 1), "");
         assert_eq!(part_of_bytes(b"abc", -2, i64::MAX), b"bc");
+    }
+
+    #[test]
+    fn delimiters_that_overlap_are_counted_one_character_apart() {
+        for (text, delimiter, count, expected) in [
+            ("www.apache.org", ".", 2, "www.apache"),
+            ("www.apache.org", ".", -2, "apache.org"),
+            ("a...b", "..", 2, "a."),
+            ("a...b", "..", -2, ".b"),
+            ("a...b", "..", 3, "a...b"),
+            ("日日日", "日日", 2, "日"),
+            ("日日日", "日日", -2, "日"),
+            ("aaa", "aa", -1, ""),
+            ("a.b", ".", i32::MIN, "a.b"),
+            ("a.b", "", 1, ""),
+        ] {
+            assert_eq!(before_or_behind(text, delimiter, count), expected, "{text} by {delimiter}, {count}");
+        }
+    }
+
+    #[test]
+    fn parts_are_cut_from_the_left_however_they_are_counted() {
+        for (text, delimiter, number, expected) in [
+            ("a,,,b", ",,", 1, "a"),
+            ("a,,,b", ",,", 2, ",b"),
+            ("a,,,b", ",,", -1, ",b"),
+            ("a,,,b", ",,", -2, "a"),
+            ("a,,,b", ",,", -3, ""),
+            ("a,b", "", -1, "a,b"),
+            ("a,b", ",", i32::MIN, ""),
+        ] {
+            assert_eq!(split(text, delimiter, number), expected, "{text} by {delimiter}, {number}");
+        }
     }
 }

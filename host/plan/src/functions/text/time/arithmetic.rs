@@ -225,18 +225,20 @@ pub(super) fn functions() -> Vec<Function> {
     let (day, instant, text) = (Kind::Date, Kind::Timestamp, Kind::Text);
     let duration = DataType::Duration(TimeUnit::Microsecond);
     vec![
-        Function::new("date_add", &[day, Kind::Int], DataType::Date32, |call| moved(call, 1)).aliases(&["dateadd"]),
-        Function::new("date_sub", &[day, Kind::Int], DataType::Date32, |call| moved(call, -1)),
+        Function::new("date_add", &[day, Kind::Int], DataType::Date32, |call| moved(call, 1))
+            .fails_on(&[0, 1])
+            .aliases(&["dateadd"]),
+        Function::new("date_sub", &[day, Kind::Int], DataType::Date32, |call| moved(call, -1)).fails_on(&[0, 1]),
         Function::new("datediff", &[day, day], DataType::Int32, date_diff).aliases(&["date_diff"]),
         Function::new("add_months", &[day, Kind::Int], DataType::Date32, add_months_to_date),
         Function::new("last_day", &[day], DataType::Date32, last_day),
-        Function::new("next_day", &[day, text], DataType::Date32, next_day).nulls(Nulls::Possible),
+        Function::new("next_day", &[day, text], DataType::Date32, next_day).fails_on(&[1]).nulls(Nulls::Possible),
         Function::new("trunc", &[day, text], DataType::Date32, trunc).nulls(Nulls::Possible),
         Function::new("date_trunc", &[text, instant], timestamp_type(), date_trunc).nulls(Nulls::Possible),
         Function::new("months_between", &[instant, instant, Kind::Bool], DataType::Float64, months_between_instants)
             .optional(1),
-        Function::new("timestampadd", &[text, Kind::Long, instant], timestamp_type(), timestamp_add),
-        Function::new("timestampdiff", &[text, instant, instant], DataType::Int64, timestamp_diff),
+        Function::new("timestampadd", &[text, Kind::Long, instant], timestamp_type(), timestamp_add).fails_on(&[0, 1]),
+        Function::new("timestampdiff", &[text, instant, instant], DataType::Int64, timestamp_diff).fails_on(&[0]),
         Function::new(DATE_PLUS_INTERVAL, &[day, Kind::Any, Kind::Int], DataType::Date32, date_plus_interval)
             .returns_by(date_plus_interval_type),
         Function::new(DATE_MINUS_DATE, &[day, day], duration, date_minus_date),

@@ -11,12 +11,13 @@ use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err}
 
 use super::super::column::{texts, timestamps, values};
 use super::super::function::{Call, Column, Function, Nulls, some, timestamp_type};
-use super::super::kind::{Kind, to_text};
+use super::super::kind::{Kind, Rules, to_text};
 use super::super::memo::Memo;
 use super::calendar::{HOUR, MINUTE, SECOND, checked_days, date, day_of, midnight, shift};
 use super::parse;
 use super::pattern::{Pattern, Use};
 use super::zone::zone;
+use crate::functions::expr::text_in;
 
 /// What `from_unixtime` and `unix_timestamp` use without a pattern.
 const DEFAULT_PATTERN: &str = "yyyy-MM-dd HH:mm:ss";
@@ -36,7 +37,7 @@ fn instants(call: &Call<'_>, default: Option<&str>, lenient: bool) -> Result<(Ar
     let (source, stride) = call.raw(0);
     let strict = call.ansi && !lenient;
     if !is_text(source.data_type()) || (!call.has(1) && default.is_none()) {
-        return Ok((Kind::Timestamp.canonical(source, strict)?, stride));
+        return Ok((Kind::Timestamp.canonical(source, Rules { ansi: strict, ..call.rules() })?, stride));
     }
     let source = to_text(source)?;
     let source: &StringArray = source.as_string();
@@ -81,7 +82,7 @@ fn date_of(call: &Call<'_>, lenient: bool) -> Result<ArrayRef> {
             day_of(some!((!array.is_null(index)).then(|| array.value(index)))).map(Some)
         });
     }
-    let array = Kind::Date.canonical(source, call.ansi && !lenient)?;
+    let array = Kind::Date.canonical(source, Rules { ansi: call.ansi && !lenient, ..call.rules() })?;
     let array: &PrimitiveArray<Date32Type> = array.as_primitive();
     values::<Date32Type>(call.rows, |row| {
         let index = row * stride;
@@ -147,7 +148,7 @@ fn timestamp_seconds(call: &Call<'_>) -> Result<ArrayRef> {
     let (source, stride) = call.raw(0);
     match source.data_type() {
         DataType::Float32 | DataType::Float64 => {
-            let source = Kind::Double.canonical(source, call.ansi)?;
+            let source = Kind::Double.canonical(source, call.rules())?;
             let source: &PrimitiveArray<Float64Type> = source.as_primitive();
             timestamps(call.rows, |row| {
                 let index = row * stride;
@@ -173,7 +174,7 @@ fn timestamp_seconds(call: &Call<'_>) -> Result<ArrayRef> {
             })
         }
         _ => {
-            let source = Kind::Long.canonical(source, call.ansi)?;
+            let source = Kind::Long.canonical(source, call.rules())?;
             let source: &PrimitiveArray<Int64Type> = source.as_primitive();
             timestamps(call.rows, |row| {
                 let index = row * stride;
@@ -234,9 +235,10 @@ fn make_date(call: &Call<'_>, lenient: bool) -> Result<ArrayRef> {
 /// Microseconds of the seconds argument of `make_timestamp`.
 fn second_micros(call: &Call<'_>) -> Result<Vec<Option<i64>>> {
     let (source, stride) = call.raw(5);
-    let whole = if source.data_type().is_integer() { Kind::Long } else { Kind::Number }.canonical(source, call.ansi)?;
+    let whole =
+        if source.data_type().is_integer() { Kind::Long } else { Kind::Number }.canonical(source, call.rules())?;
     let source =
-        if source.data_type() == &DataType::Float32 { &Kind::Double.canonical(source, call.ansi)? } else { source };
+        if source.data_type() == &DataType::Float32 { &Kind::Double.canonical(source, call.rules())? } else { source };
     let one = |index: usize| -> Result<Option<i64>> {
         if source.is_null(index) {
             return Ok(None);
@@ -348,7 +350,8 @@ fn timestamp_literal(call: &Call<'_>) -> Result<ArrayRef> {
     let literals = call.text(0)?;
     timestamps(call.rows, |row| {
         let text = some!(literals.get(row));
-        parse::timestamp(text).map_or_else(|| invalid_literal(text, "TIMESTAMP"), |micros| Ok(Some(micros)))
+        text_in::timestamp(text, call.today)
+            .map_or_else(|| invalid_literal(text, "TIMESTAMP"), |micros| Ok(Some(micros)))
     })
 }
 
@@ -360,22 +363,29 @@ pub(super) fn functions() -> Vec<Function> {
     let possible = Nulls::Possible;
     let stamp = timestamp_type();
     vec![
-        Function::new("to_date", &[source, text], DataType::Date32, |c| date_of(c, false)).optional(1).nulls(possible),
+        Function::new("to_date", &[source, text], DataType::Date32, |c| date_of(c, false))
+            .fails_on(&[0, 1])
+            .optional(1)
+            .nulls(possible),
         Function::new("try_to_date", &[source, text], DataType::Date32, |c| date_of(c, true))
+            .fails_on(&[1])
             .optional(1)
             .nulls(possible),
         Function::new("to_timestamp", &[source, text], stamp.clone(), |c| timestamp_of(c, false))
+            .fails_on(&[0, 1])
             .aliases(&["to_timestamp_ltz"])
             .optional(1)
             .nulls(possible),
         Function::new("try_to_timestamp", &[source, text], stamp.clone(), |c| timestamp_of(c, true))
+            .fails_on(&[1])
             .optional(1)
             .nulls(possible),
-        Function::new("date_format", &[instant, text], DataType::Utf8, date_format),
+        Function::new("date_format", &[instant, text], DataType::Utf8, date_format).fails_on(&[1]),
         // Of dates and timestamps only; the formats of numbers are others.
-        Function::new("to_char", &[instant, text], DataType::Utf8, date_format).aliases(&["to_varchar"]),
-        Function::new("from_unixtime", &[long, text], DataType::Utf8, from_unixtime).optional(1),
+        Function::new("to_char", &[instant, text], DataType::Utf8, date_format).fails_on(&[1]).aliases(&["to_varchar"]),
+        Function::new("from_unixtime", &[long, text], DataType::Utf8, from_unixtime).fails_on(&[0, 1]).optional(1),
         Function::new("unix_timestamp", &[source, text], DataType::Int64, unix_timestamp)
+            .fails_on(&[0, 1])
             .aliases(&["to_unix_timestamp"])
             .optional(1)
             .nulls(possible),
@@ -384,22 +394,28 @@ pub(super) fn functions() -> Vec<Function> {
         Function::new("unix_micros", &[instant], DataType::Int64, |c| to_units(c, 1)),
         Function::new("unix_date", &[Kind::Date], DataType::Int32, unix_date),
         Function::new("date_from_unix_date", &[int], DataType::Date32, date_from_unix_date),
-        Function::new("timestamp_seconds", &[Kind::Number], stamp.clone(), timestamp_seconds).nulls(possible),
-        Function::new("timestamp_millis", &[long], stamp.clone(), |c| from_units(c, 1000)),
-        Function::new("timestamp_micros", &[long], stamp.clone(), |c| from_units(c, 1)),
-        Function::new("make_date", &[int, int, int], DataType::Date32, |c| make_date(c, false)).nulls(possible),
+        Function::new("timestamp_seconds", &[Kind::Number], stamp.clone(), timestamp_seconds)
+            .fails_on(&[0])
+            .nulls(possible),
+        Function::new("timestamp_millis", &[long], stamp.clone(), |c| from_units(c, 1000)).fails_on(&[0]),
+        Function::new("timestamp_micros", &[long], stamp.clone(), |c| from_units(c, 1)).fails_on(&[0]),
+        Function::new("make_date", &[int, int, int], DataType::Date32, |c| make_date(c, false))
+            .fails_on(&[0, 1, 2])
+            .nulls(possible),
         Function::new("try_make_date", &[int, int, int], DataType::Date32, |c| make_date(c, true)).nulls(possible),
         Function::new("make_timestamp", &parts, stamp.clone(), |c| make_timestamp(c, false))
+            .fails_on(&[0, 1, 2, 3, 4, 5, 6])
             .aliases(&["make_timestamp_ltz"])
             .optional(1)
             .nulls(possible),
         Function::new("try_make_timestamp", &parts, stamp.clone(), |c| make_timestamp(c, true))
+            .fails_on(&[6])
             .aliases(&["try_make_timestamp_ltz"])
             .optional(1)
             .nulls(possible),
-        Function::new("from_utc_timestamp", &[instant, text], stamp.clone(), |c| between_zones(c, true)),
-        Function::new("to_utc_timestamp", &[instant, text], stamp.clone(), |c| between_zones(c, false)),
-        Function::new(DATE_LITERAL, &[text], DataType::Date32, date_literal),
-        Function::new(TIMESTAMP_LITERAL, &[text], stamp, timestamp_literal),
+        Function::new("from_utc_timestamp", &[instant, text], stamp.clone(), |c| between_zones(c, true)).fails_on(&[1]),
+        Function::new("to_utc_timestamp", &[instant, text], stamp.clone(), |c| between_zones(c, false)).fails_on(&[1]),
+        Function::new(DATE_LITERAL, &[text], DataType::Date32, date_literal).fails_on(&[0]),
+        Function::new(TIMESTAMP_LITERAL, &[text], stamp, timestamp_literal).fails_on(&[0]),
     ]
 }

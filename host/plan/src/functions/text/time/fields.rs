@@ -140,7 +140,7 @@ fn date_part(call: &Call<'_>) -> Result<ArrayRef> {
     if is_interval(source.data_type()) {
         return interval_part(part, source, stride, call);
     }
-    let source = Kind::DateOrTimestamp.canonical(source, call.ansi)?;
+    let source = Kind::DateOrTimestamp.canonical(source, call.rules())?;
     if source.data_type() == &DataType::Date32 {
         let days: &PrimitiveArray<Date32Type> = source.as_primitive();
         let at = |row: usize| {

@@ -204,6 +204,7 @@ pub(super) fn functions() -> Vec<Function> {
         Function::new(INTERVAL_TIMES, &[Kind::Any, Kind::Any], INTERVAL, |call| scaled(call, times))
             .returns_by(scaled_type),
         Function::new(INTERVAL_DIVIDED, &[Kind::Any, Kind::Any], INTERVAL, |call| scaled(call, divided))
+            .fails_on(&[1])
             .returns_by(scaled_type),
     ]
 }

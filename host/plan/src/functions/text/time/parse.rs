@@ -1,11 +1,10 @@
-//! Reading dates and timestamps from text without a pattern, as casts and typed literals do.
+//! Reading dates from text without a pattern, as casts and typed literals do.
 //!
-//! Where it stands: implicit casts of arguments, `to_date`, `to_timestamp`, `DATE'…'`, `TIMESTAMP'…'`.
+//! Where it stands: implicit casts of arguments, `to_date`, `DATE'…'`. Timestamps are read by the casts' own reader.
 //!
 //! Rule of its life: a text is a value or it is not; the caller decides between NULL and an error.
 
-use super::calendar::{DAY, HOUR, MINUTE, SECOND, checked_days};
-use super::zone::zone;
+use super::calendar::checked_days;
 
 /// Blanks and control characters at both ends do not count.
 pub(crate) fn trim(text: &str) -> &str {
@@ -52,34 +51,6 @@ pub(crate) fn date(text: &str) -> Option<i32> {
     i32::try_from(days).ok()
 }
 
-/// A date, optionally with `[h]h[:[m]m[:[s]s[.fraction]]][zone]` after a blank or `T`.
-pub(crate) fn timestamp(text: &str) -> Option<i64> {
-    let (days, rest) = leading_date(trim(text))?;
-    let start = days.checked_mul(DAY)?;
-    if rest.is_empty() {
-        return Some(start);
-    }
-    let rest = rest.strip_prefix([' ', 'T'])?;
-    let (hour, _, mut rest) = digits(rest, 1, 2)?;
-    let (mut minute, mut second, mut micros) = (0, 0, 0);
-    if let Some(after) = rest.strip_prefix(':') {
-        (minute, _, rest) = digits(after, 1, 2)?;
-        if let Some(after) = rest.strip_prefix(':') {
-            (second, _, rest) = digits(after, 1, 2)?;
-            if let Some(after) = rest.strip_prefix('.') {
-                let count = after.bytes().take_while(u8::is_ascii_digit).count();
-                micros = fraction(&after[..count]);
-                rest = &after[count..];
-            }
-        }
-    }
-    if hour > 23 || minute > 59 || second > 59 {
-        return None;
-    }
-    let local = start.checked_add(hour * HOUR + minute * MINUTE + second * SECOND + micros)?;
-    if rest.is_empty() { Some(local) } else { zone(rest)?.to_utc(local) }
-}
-
 /// Microseconds of the digits after a point; further digits are cut.
 pub(crate) fn fraction(digits: &str) -> i64 {
     let mut micros = 0;
@@ -103,18 +74,6 @@ mod tests {
         assert_eq!(date("1969-12-31"), Some(-1));
         for text in ["", "24-01-05", "2024-13-01", "2023-02-29", "2024-01-05x", "2024/01/05", "2024-01x", "日本"] {
             assert_eq!(date(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn timestamps_take_fractions_and_zones() {
-        assert_eq!(timestamp("1970-01-01 00:00:01.5"), Some(1_500_000));
-        assert_eq!(timestamp("1970-01-01T02:00:00+02:00"), Some(0));
-        assert_eq!(timestamp("1970-01-01 01:00:00 Europe/Berlin"), Some(0));
-        assert_eq!(timestamp("1970-01-01T00:00:00.1234567Z"), Some(123_456));
-        assert_eq!(timestamp("1970-01-02"), Some(DAY));
-        for text in ["1970-01-01 24:00:00", "1970-01-01 1:2:3:4", "x", "1970-01-01 10:", "1970-01-01 10:00:00 Mars"] {
-            assert_eq!(timestamp(text), None, "{text}");
         }
     }
 }

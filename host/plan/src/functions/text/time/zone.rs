@@ -1,6 +1,6 @@
-//! Time zones by name or offset, and moving between local time and UTC.
+//! Time zones by name or offset, Java's short names among them, and moving between local time and UTC.
 //!
-//! Where it stands: under timestamp parsing and the `*_utc_timestamp` functions. Everything else here is UTC.
+//! Where it stands: under casts of text to TIMESTAMP and the `*_utc_timestamp` functions. Everything else here is UTC.
 //!
 //! Rule of its life: a local time that does not exist is moved later by the gap, one that exists twice is the earlier.
 
@@ -18,9 +18,42 @@ pub(crate) enum Zone {
     Region(Tz),
 }
 
-/// Reads `Z`, `UTC`, `GMT+8`, `+02:00`, `+2`, `-0330`, `Europe/Berlin`.
+/// Java's short names of zones, `ZoneId.SHORT_IDS`; the last three are offsets all year.
+const SHORT_NAMES: &[(&str, &str)] = &[
+    ("ACT", "Australia/Darwin"),
+    ("AET", "Australia/Sydney"),
+    ("AGT", "America/Argentina/Buenos_Aires"),
+    ("ART", "Africa/Cairo"),
+    ("AST", "America/Anchorage"),
+    ("BET", "America/Sao_Paulo"),
+    ("BST", "Asia/Dhaka"),
+    ("CAT", "Africa/Harare"),
+    ("CNT", "America/St_Johns"),
+    ("CST", "America/Chicago"),
+    ("CTT", "Asia/Shanghai"),
+    ("EAT", "Africa/Addis_Ababa"),
+    ("ECT", "Europe/Paris"),
+    ("IET", "America/Indiana/Indianapolis"),
+    ("IST", "Asia/Kolkata"),
+    ("JST", "Asia/Tokyo"),
+    ("MIT", "Pacific/Apia"),
+    ("NET", "Asia/Yerevan"),
+    ("NST", "Pacific/Auckland"),
+    ("PLT", "Asia/Karachi"),
+    ("PNT", "America/Phoenix"),
+    ("PRT", "America/Puerto_Rico"),
+    ("PST", "America/Los_Angeles"),
+    ("SST", "Pacific/Guadalcanal"),
+    ("VST", "Asia/Ho_Chi_Minh"),
+    ("EST", "-05:00"),
+    ("MST", "-07:00"),
+    ("HST", "-10:00"),
+];
+
+/// Reads `Z`, `UTC`, `GMT+8`, `+02:00`, `+2`, `-0330`, `Europe/Berlin`, `PST`.
 pub(crate) fn zone(text: &str) -> Option<Zone> {
     let text = text.trim();
+    let text = SHORT_NAMES.iter().find_map(|&(short, long)| (short == text).then_some(long)).unwrap_or(text);
     if matches!(text, "Z" | "UTC" | "GMT" | "UT") {
         return Some(Zone::Fixed(0));
     }
@@ -120,6 +153,17 @@ mod tests {
             assert_eq!(fixed(text), None, "{text}");
         }
         assert!(zone("Nowhere/City").is_none());
+    }
+
+    #[test]
+    fn short_names_are_javas() {
+        let summer = days_of(2024, 7, 1) * DAY;
+        for (name, hours) in [("PST", -7), ("CST", -5), ("EST", -5), ("MST", -7), ("HST", -10), ("JST", 9)] {
+            assert_eq!(zone(name).and_then(|zone| zone.offset_at(summer)), Some(hours * 3_600), "{name}");
+        }
+        for (name, region) in SHORT_NAMES {
+            assert!(zone(name).is_some(), "{name} is {region}");
+        }
     }
 
     #[test]

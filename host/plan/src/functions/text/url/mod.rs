@@ -24,7 +24,7 @@ pub(super) fn functions() -> Vec<Function> {
         let kinds = [Kind::Text, Kind::Text, Kind::Text];
         Function::new(name, &kinds, DataType::Utf8, body).optional(1).nulls(Nulls::Possible)
     };
-    vec![function("parse_url", parse_url), function("try_parse_url", try_parse_url)]
+    vec![function("parse_url", parse_url).fails_on(&[0, 2]), function("try_parse_url", try_parse_url)]
 }
 
 fn parse_url(call: &Call<'_>) -> Result<ArrayRef> {
