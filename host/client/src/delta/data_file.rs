@@ -5,15 +5,15 @@
 //!   any other file                                          ──► the kernel's reader
 //! ```
 //!
-//! The kernel takes timestamps of 96 bits for nanoseconds in 64 bits, which reach from 1677 to 2262; a time before or behind
-//! them, the last day of the year 9999 for one, would come out as some other time.
+//! The kernel takes [timestamps of 96 bits](crate::int96) for nanoseconds.
 //!
 //! Rule of its life: it waits for the kernel, so it is called in [`apart`](DeltaTable::apart). It knows nothing of partition
 //! columns, nor of rows that are marked as deleted.
 
 use super::DeltaTable;
+use crate::int96::in_microseconds;
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, TimeUnit};
+use arrow::datatypes::Schema;
 use bytes::Bytes;
 use delta_kernel::engine::arrow_data::ArrowEngineData;
 use delta_kernel::engine::arrow_utils::{fixup_parquet_read, parquet_read_plan};
@@ -105,27 +105,11 @@ fn old_timestamps(bytes: Bytes, columns: SchemaRef) -> KernelResult<FileRows> {
     Ok(Box::new(rows))
 }
 
-/// The columns of a file with its old timestamps as microseconds; `old` goes over the columns that are not nested, in order.
-fn in_microseconds(fields: &Fields, old: &mut dyn Iterator<Item = bool>) -> Fields {
-    fields.iter().map(|field| field_in_microseconds(field, old)).collect()
-}
-
-fn field_in_microseconds(field: &FieldRef, old: &mut dyn Iterator<Item = bool>) -> FieldRef {
-    let data_type = match field.data_type() {
-        DataType::Struct(fields) => DataType::Struct(in_microseconds(fields, old)),
-        DataType::List(item) => DataType::List(field_in_microseconds(item, old)),
-        DataType::Map(entries, sorted) => DataType::Map(field_in_microseconds(entries, old), *sorted),
-        _ if old.next() == Some(true) => DataType::Timestamp(TimeUnit::Microsecond, None),
-        other => other.clone(),
-    };
-    Arc::new(Field::clone(field).with_data_type(data_type))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use arrow::array::{Array, AsArray};
-    use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
+    use arrow::datatypes::{DataType, Int64Type, TimeUnit, TimestampMicrosecondType};
     use delta_kernel::parquet::data_type::{Int64Type as Long, Int96, Int96Type};
     use delta_kernel::parquet::file::writer::SerializedFileWriter;
     use delta_kernel::parquet::schema::parser::parse_message_type;

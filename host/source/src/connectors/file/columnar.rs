@@ -12,8 +12,9 @@ use arrow::array::{
     StructArray, new_null_array,
 };
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
 use arrow_avro::reader::{Reader as AvroReader, ReaderBuilder, read_header_info};
+use millstream_client::int96::in_microseconds;
 use orc_rust::projection::ProjectionMask as OrcMask;
 use orc_rust::{ArrowReaderBuilder as OrcReaderBuilder, TimestampPrecision};
 use parquet::arrow::ProjectionMask;
@@ -57,8 +58,7 @@ pub(super) fn read_parquet(file: &InputFile, wanted: &SchemaRef, batches: &mut V
     Ok(())
 }
 
-/// What a Parquet file says of itself. Times of 96 bits, which Spark writes, are read as microseconds: as nanoseconds,
-/// which is what they are taken for, they would be right from 1677 to 2262 only, and wrong without a word elsewhere.
+/// What a Parquet file says of itself; times of 96 bits are read as [microseconds](millstream_client::int96).
 fn parquet_metadata(file: &InputFile) -> Result<ArrowReaderMetadata, Reason> {
     let found = ArrowReaderMetadata::load(file, ArrowReaderOptions::new()).map_err(said)?;
     let leaves = found.parquet_schema().columns().iter();
@@ -66,32 +66,10 @@ fn parquet_metadata(file: &InputFile) -> Result<ArrowReaderMetadata, Reason> {
     if !is_int96.clone().any(|is_int96| is_int96) {
         return Ok(found);
     }
-    let fields: Fields = found.schema().fields().iter().map(|field| in_microseconds(field, &mut is_int96)).collect();
+    let fields = in_microseconds(found.schema().fields(), &mut is_int96);
     let schema = Arc::new(Schema::new_with_metadata(fields, found.schema().metadata().clone()));
     let options = ArrowReaderOptions::new().with_schema(schema);
     ArrowReaderMetadata::try_new(Arc::clone(found.metadata()), options).map_err(said)
-}
-
-/// A field whose times of 96 bits are microseconds; the iterator tells of each leaf whether it is one.
-fn in_microseconds(field: &FieldRef, is_int96: &mut impl Iterator<Item = bool>) -> FieldRef {
-    let data_type = match field.data_type() {
-        DataType::Struct(fields) => {
-            DataType::Struct(fields.iter().map(|field| in_microseconds(field, is_int96)).collect())
-        }
-        DataType::Map(entries, sorted) => DataType::Map(in_microseconds(entries, is_int96), *sorted),
-        DataType::List(item) => DataType::List(in_microseconds(item, is_int96)),
-        DataType::LargeList(item) => DataType::LargeList(in_microseconds(item, is_int96)),
-        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(in_microseconds(item, is_int96), *size),
-        DataType::ListView(item) => DataType::ListView(in_microseconds(item, is_int96)),
-        DataType::LargeListView(item) => DataType::LargeListView(in_microseconds(item, is_int96)),
-        leaf => match (is_int96.next(), leaf) {
-            (Some(true), DataType::Timestamp(TimeUnit::Nanosecond, zone)) => {
-                DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
-            }
-            _ => leaf.clone(),
-        },
-    };
-    Arc::new(field.as_ref().clone().with_data_type(data_type))
 }
 
 /// Where the wanted columns lie in a Parquet file: those of each row group.
