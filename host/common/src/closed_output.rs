@@ -1,5 +1,6 @@
 //! The end of whoever reads what a program prints.
 
+use crate::fault::find_cause;
 use std::io;
 
 /// Nobody reads standard output any more: a good end for a program that is asked for the first lines only.
@@ -20,13 +21,6 @@ impl ClosedOutput {
 
     /// Whether it stands behind an error.
     pub fn is_behind(error: &(dyn std::error::Error + 'static)) -> bool {
-        let mut next = Some(error);
-        while let Some(error) = next {
-            if error.is::<Self>() {
-                return true;
-            }
-            next = error.source();
-        }
-        false
+        find_cause::<Self>(error).is_some()
     }
 }

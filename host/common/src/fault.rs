@@ -48,6 +48,18 @@ pub trait Hint: std::error::Error {
     }
 }
 
+/// The first error of a type among an error and its causes.
+pub fn find_cause<'a, E: std::error::Error + 'static>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a E> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref::<E>() {
+            return Some(found);
+        }
+        next = error.source();
+    }
+    None
+}
+
 /// The messages of an error and its causes, outermost first, joined by `: `; repeated texts are left out.
 pub fn describe_chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();

@@ -3,7 +3,7 @@
 //! Functions of SQL hand their errors to DataFusion, which carries any error; who stands behind it asks for this type to
 //! learn whose turn it is. It shows nothing of its own.
 
-use crate::fault::{Fault, Hint};
+use crate::fault::{Fault, Hint, find_cause};
 use std::error::Error;
 use std::fmt;
 
@@ -19,14 +19,7 @@ impl Hinted {
 
     /// The first of these among an error and its causes.
     pub fn find<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
-        let mut next = Some(error);
-        while let Some(error) = next {
-            if let Some(found) = error.downcast_ref::<Self>() {
-                return Some(found);
-            }
-            next = error.source();
-        }
-        None
+        find_cause(error)
     }
 }
 

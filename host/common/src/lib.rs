@@ -31,7 +31,7 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use closed_output::ClosedOutput;
 pub use digest::Digest;
 pub use durable::{DurableError, DurableFiles, ScopedFiles};
-pub use fault::{Fault, Hint, describe_chain};
+pub use fault::{Fault, Hint, describe_chain, find_cause};
 pub use hinted::Hinted;
 pub use ids::{BatchId, OperatorUid, QueryId, RunId};
 pub use memory_files::MemoryFiles;

@@ -15,7 +15,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use millstream_common::Digest;
+use millstream_common::{Digest, find_cause};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
@@ -328,14 +328,7 @@ struct Resolver {
 struct PrivateAddress(String);
 
 fn denied_address(error: &(dyn std::error::Error + 'static)) -> Option<String> {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if let Some(denied) = error.downcast_ref::<PrivateAddress>() {
-            return Some(denied.to_string());
-        }
-        cause = error.source();
-    }
-    None
+    find_cause::<PrivateAddress>(error).map(ToString::to_string)
 }
 
 impl Resolve for Resolver {
